@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Labels, annotations and finalizers of convoy. Only the hub and the engine
+// write them; a render that carries one of the owner keys is refused.
+const (
+	// LabelShard is set by the API server on every write of a Cluster, Release
+	// or source object; what a user writes there is replaced.
+	LabelShard = "convoy.kumodo.io/shard"
+
+	// LabelManaged marks an object on a target cluster as applied by convoy, so
+	// that one label selector finds what a watch has to see. It proves nothing:
+	// ownership is AnnotationOwner and the inventory.
+	LabelManaged = "convoy.kumodo.io/managed"
+
+	// AnnotationOwner names the owner of an object on a target cluster:
+	// "<hub id>/<Release UID>".
+	AnnotationOwner = "convoy.kumodo.io/owner"
+
+	// AnnotationSyncWave orders the objects of one render: an integer, default 0.
+	AnnotationSyncWave = "convoy.kumodo.io/sync-wave"
+
+	// AnnotationArgoSyncWave is understood where AnnotationSyncWave is absent.
+	AnnotationArgoSyncWave = "argocd.argoproj.io/sync-wave"
+
+	// AnnotationSyncRequestedAt asks for a sync now. RFC 3339, nanoseconds. The
+	// sync subresource writes it; writing it by hand has the same effect.
+	AnnotationSyncRequestedAt = "convoy.kumodo.io/sync-requested-at"
+
+	// AnnotationSyncForceRequestedAt asks that the source is fetched, rendered
+	// and applied again although nothing changed. RFC 3339, nanoseconds.
+	AnnotationSyncForceRequestedAt = "convoy.kumodo.io/sync-force-requested-at"
+
+	// AnnotationUninstallOnDelete, set to "true" on a namespace of the hub
+	// before it is deleted, makes the deletion uninstall its Releases. Without
+	// it a deleted namespace leaves every workload running.
+	AnnotationUninstallOnDelete = "convoy.kumodo.io/uninstall-on-delete"
+
+	// FinalizerRelease holds a deleted Release until its last order (remove or
+	// release) is recorded, and carried out where the cluster is connected.
+	FinalizerRelease = "release.core.convoy.kumodo.io/last-order"
+
+	// FinalizerCluster is on every Cluster.
+	FinalizerCluster = "cluster.core.convoy.kumodo.io/prune-releases"
+
+	// FieldManager is the server-side apply manager on target clusters.
+	FieldManager = "convoy"
+)
+
+// Condition types.
+const (
+	ConditionReady    = "Ready"
+	ConditionRendered = "Rendered"
+	ConditionApplied  = "Applied"
+	ConditionInSync   = "InSync"
+	ConditionHealthy  = "Healthy"
+)
+
+// Reasons of a Cluster's Ready condition.
+const (
+	ReasonConnected    = "Connected"
+	ReasonNeverJoined  = "NeverJoined"
+	ReasonDisconnected = "Disconnected"
+)
+
+// Reasons of a Release's conditions.
+const (
+	// Rendered.
+	ReasonRendered         = "Rendered"
+	ReasonSourceNotFound   = "SourceNotFound"   // the source object does not exist
+	ReasonSourceNotChecked = "SourceNotChecked" // it references a Secret whose use was never checked
+	ReasonFetchFailed      = "FetchFailed"      // remote not reachable, ref not found, credentials refused, too large
+	ReasonPathNotFound     = "PathNotFound"     // content.path does not exist at that revision
+	ReasonRenderFailed     = "RenderFailed"     // bad YAML, a limit, a render worker that died
+	ReasonEmptyRender      = "EmptyRender"      // nothing to apply; what runs is kept
+	ReasonStoreFailed      = "StoreFailed"
+	ReasonNoHostCluster    = "NoHostCluster" // a Secret is referenced and there is no host to read it from
+
+	// Applied.
+	ReasonApplied         = "Applied"
+	ReasonProgressing     = "Progressing"     // ordered, not settled yet
+	ReasonClusterNotReady = "ClusterNotReady" // Cluster missing or not reachable
+	ReasonDryRunFailed    = "DryRunFailed"    // the target rejected objects; nothing applied, the old render stays enforced
+	ReasonApplyFailed     = "ApplyFailed"
+	ReasonConflict        = "Conflict"      // fields owned by another manager, policy Fail
+	ReasonOwnedByOther    = "OwnedByOther"  // an object belongs to another Release or hub
+	ReasonRenderRefused   = "RenderRefused" // digest, size or content of the render is not what was ordered
+	ReasonOrderRefused    = "OrderRefused"  // signature, cluster, sequence or required feature
+	ReasonAgentTooOld     = "AgentTooOld"
+	ReasonBlocked         = "Blocked"        // waits for an object; the message names it
+	ReasonDeadline        = "DeadlinePassed" // waited as long as syncPolicy.timeout allows
+	ReasonManualSync      = "ManualSync"     // automatic is false and nobody asked for a sync
+	ReasonPruneFailed     = "PruneFailed"
+
+	// InSync.
+	ReasonInSync  = "InSync"
+	ReasonDrifted = "Drifted"
+	// Healthy.
+	ReasonHealthy  = "Healthy"
+	ReasonDegraded = "Degraded"
+
+	// Shared.
+	ReasonUnknown     = "Unknown"
+	ReasonNotReported = "NotReported"
+	ReasonReady       = "Ready"
+	ReasonDeleting    = "Deleting"
+)

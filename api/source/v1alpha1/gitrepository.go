@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// GitRepository is a Git repository that Releases of its namespace take content from.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type GitRepository struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// spec says where the repository is and which ref of it is meant.
+	Spec GitRepositorySpec `json:"spec"`
+	// status says whether it can be reached. Written by the hub alone.
+	// +optional
+	Status GitRepositoryStatus `json:"status,omitempty"`
+}
+
+// GitRepositorySpec is what a user writes.
+type GitRepositorySpec struct {
+	// url of the repository: https://host/path or ssh://user@host/path. http is
+	// accepted only for hosts opened with --source-allow-cidr.
+	URL string `json:"url"`
+	// ref that is meant; default: branch main.
+	// +optional
+	Ref GitRef `json:"ref,omitempty"`
+	// interval at which the ref is looked up again; default 1m, at least 5s.
+	// +optional
+	Interval *metav1.Duration `json:"interval,omitempty"`
+	// secretRef names a Secret with the credentials: username and password, or
+	// token (bearerToken), or identity (a private key) with known_hosts. Whoever
+	// writes this field must be allowed to get that Secret.
+	// +optional
+	SecretRef *SecretReference `json:"secretRef,omitempty"`
+	// caSecretRef names a Secret whose key ca.crt holds the certificates to trust
+	// for https, PEM.
+	// +optional
+	CASecretRef *SecretReference `json:"caSecretRef,omitempty"`
+}
+
+// SecretReference names a Secret of the same namespace.
+type SecretReference struct {
+	// name of the Secret.
+	Name string `json:"name"`
+}
+
+// GitRef is a ref: at most one field is set.
+type GitRef struct {
+	// branch to follow.
+	// +optional
+	Branch string `json:"branch,omitempty"`
+	// tag to use.
+	// +optional
+	Tag string `json:"tag,omitempty"`
+	// semver range; the highest matching tag is used.
+	// +optional
+	Semver string `json:"semver,omitempty"`
+	// commit: 40 hexadecimal digits.
+	// +optional
+	Commit string `json:"commit,omitempty"`
+}
+
+// GitRepositoryStatus is written by the hub alone.
+type GitRepositoryStatus struct {
+	// observedGeneration is the generation that the conditions are about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// conditions: Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// revision that the ref was last seen at, as in main@sha1:<commit>.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+	// checkedSecrets are the references to Secrets whose use was checked for the
+	// user who wrote them. The hub reads no other.
+	// +optional
+	// +listType=set
+	CheckedSecrets []string `json:"checkedSecrets,omitempty"`
+}
+
+// Condition types and reasons of a GitRepository.
+const (
+	ConditionReady = "Ready"
+
+	ReasonReachable     = "Reachable"
+	ReasonUnreachable   = "Unreachable"
+	ReasonRefNotFound   = "RefNotFound"
+	ReasonAuthFailed    = "AuthenticationFailed"
+	ReasonDenied        = "AddressDenied"
+	ReasonNotChecked    = "SecretNotChecked"
+	ReasonNoHostCluster = "NoHostCluster"
+	ReasonSecretMissing = "SecretMissing"
+)
+
+// GitRepositoryList is a list of GitRepositories.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type GitRepositoryList struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// items of the list.
+	Items []GitRepository `json:"items"`
+}
