@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# `make` prints what there is. Everything is built from the Go module proxy and
+# this checkout; nothing is installed outside bin/, .kube/, .demo/ and .cluster/.
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+# Static programs, and one build cache for build, lint, tests and control planes.
+export CGO_ENABLED := 0
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.0.0-dev)
+LDFLAGS := -X kumodo.io/convoy/pkg/version.Version=$(VERSION)
+
+# Rooms with goroutines: their tests run with the race detector, which needs cgo.
+RACE := ./pkg/... ./agent/... ./hub/gateway/... ./hub/report/... ./hub/cache/...
+GOTEST := go test -timeout 10m
+stage := @hack/stage.sh
+
+##@ Build
+
+.PHONY: build
+build: bin/convoy-hub bin/convoy-agent bin/kubectl-convoy ## Build the three programs, static, into bin/.
+
+# Go decides what is stale, so these are made each time.
+.PHONY: bin/convoy-hub bin/convoy-agent bin/kubectl-convoy
+bin/convoy-hub:
+	@go build -ldflags "$(LDFLAGS)" -o $@ ./hub
+bin/convoy-agent:
+	@go build -ldflags "$(LDFLAGS)" -o $@ ./agent
+bin/kubectl-convoy:
+	@go build -ldflags "$(LDFLAGS)" -o $@ ./kubectl-convoy
+
+.PHONY: kube
+kube: ## Build the control planes that the tests run against, into .kube/bin (minutes, once).
+	@go run ./hack/cluster build
+
+.PHONY: generate
+generate: ## Write all generated files: deep copies, OpenAPI, rendered manifests.
+	@hack/generate.sh
+
+.PHONY: tidy
+tidy: ## Tidy go.mod and go.sum.
+	@go mod tidy
+
+##@ Check
+
+.PHONY: lint
+lint: bin/golangci-lint ## Run the linters of .golangci.yaml.
+	@bin/golangci-lint run $(if $(ROOM),./$(ROOM)/...,./...)
+
+bin/golangci-lint: hack/lint/go.mod
+	@go build -C hack/lint -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
+
+.PHONY: fmt
+fmt: bin/golangci-lint ## Format the Go files (ROOM=hub/render for one room).
+	@bin/golangci-lint fmt $(if $(ROOM),./$(ROOM)/...,./...)
+
+.PHONY: verify
+verify: ## Generate again and fail when a generated file or go.mod was not current.
+	@hack/verify.sh
+
+.PHONY: test
+test: ## All tests: unit, then e2e on real control planes.
+	$(stage) test-unit $(MAKE) test-unit
+	$(stage) test-e2e $(MAKE) test-e2e
+
+.PHONY: test-unit
+test-unit: ## Tests that need no control plane; rooms with goroutines under the race detector.
+	@CGO_ENABLED=1 $(GOTEST) -race $(RACE)
+	@$(GOTEST) $$(go list ./... | grep -v '/convoy/e2e' | grep -vxF "$$(go list $(RACE))")
+
+.PHONY: test-e2e
+test-e2e: build ## Tests on whole control planes, one package at a time (RUN=regexp for some).
+	@go test -timeout 40m -p 1 $(if $(RUN),-run '$(RUN)') ./e2e/...
+
+.PHONY: test-debian
+test-debian: ## Tests that need proxies and registries of Debian.
+	@hack/test-debian.sh
+
+.PHONY: bench
+bench: build ## Measure what docs/benchmarks.md states.
+	@go run ./e2e/bench $(BENCH)
+
+##@ Try
+
+.PHONY: demo
+demo: build ## One hub and two edge clusters on this machine, end to end; leaves them running.
+	@go run ./e2e/demo up
+
+.PHONY: demo-down
+demo-down: ## End what `make demo` left running.
+	@go run ./e2e/demo down
+
+.PHONY: cluster
+cluster: ## Start a control plane for a person: make cluster NAME=x.
+	@go run ./hack/cluster up "$(or $(NAME),$(error NAME is missing: make cluster NAME=x))"
+
+.PHONY: cluster-down
+cluster-down: ## End it: make cluster-down NAME=x.
+	@go run ./hack/cluster down "$(or $(NAME),$(error NAME is missing: make cluster-down NAME=x))"
+
+.PHONY: help
+help: ## Print this.
+	@awk 'BEGIN { FS = ":.*## " } \
+	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-z][a-z0-9-]*:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
