@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -134,13 +135,13 @@ func (p *Plane) settle(ctx context.Context) error {
 	return p.met(ctx, Kwok, nodes, "", NodeName, nodeReady)
 }
 
-func (p *Plane) exists(ctx context.Context, c Component, gvr resource, namespace, name string) error {
+func (p *Plane) exists(ctx context.Context, c Component, gvr schema.GroupVersionResource, namespace, name string) error {
 	return p.met(ctx, c, gvr, namespace, name, func(*unstructured.Unstructured) (bool, error) { return true, nil })
 }
 
 // met waits for a condition that component c brings about, and names its log
 // when it ends instead.
-func (p *Plane) met(ctx context.Context, c Component, gvr resource, namespace, name string, cond Condition) error {
+func (p *Plane) met(ctx context.Context, c Component, gvr schema.GroupVersionResource, namespace, name string, cond Condition) error {
 	proc := p.process(c)
 	wctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

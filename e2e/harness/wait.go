@@ -19,8 +19,6 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-type resource = schema.GroupVersionResource
-
 var (
 	nodes           = corev1.SchemeGroupVersion.WithResource("nodes")
 	serviceAccounts = corev1.SchemeGroupVersion.WithResource("serviceaccounts")
