@@ -101,13 +101,17 @@ type Head struct {
 }
 
 // OrderEvent is one line of the orders stream. Exactly one field is set.
-// Lines: the orders that the agent lacks, then a head; after that changes, each
-// change set closed by a head; a beat at least every 30 s. An agent skips lines
-// that it does not know.
+// Lines: the orders of which the agent has another sequence, the Releases that
+// it has and the hub does not know, then a head; after that changes, each change
+// set closed by a head; a beat at least every 30 s. An agent skips lines that it
+// does not know.
 type OrderEvent struct {
 	Order *Signed `json:"order,omitempty"`
-	Head  *Signed `json:"head,omitempty"`
-	Beat  bool    `json:"beat,omitempty"`
+	// Unknown lists UIDs that the head does not count, of those the agent said it
+	// has or was sent. What they name is kept.
+	Unknown []string `json:"unknown,omitempty"`
+	Head    *Signed  `json:"head,omitempty"`
+	Beat    bool     `json:"beat,omitempty"`
 }
 
 // OrdersRequest opens the orders stream (POST /v1/orders).
@@ -134,15 +138,17 @@ type HelloAnswer struct {
 	OrderKeys [][]byte `json:"orderKeys"`
 }
 
-// JoinRequest is the body of POST /v1/join. Proof is an Ed25519 signature, made
-// with the token's key, over JoinProofInput.
+// JoinRequest is the body of POST /v1/join. Both proofs are Ed25519 signatures
+// over JoinProofInput. Without JoinKey and Proof it is a recovery: the agent that
+// joined before asks for a certificate with its bound key.
 type JoinRequest struct {
 	Nonce      []byte `json:"nonce"`
 	ClusterUID string `json:"clusterUID"`
-	JoinKey    []byte `json:"joinKey"`   // token's public key
-	BoundKey   []byte `json:"boundKey"`  // agent's long-lived Ed25519 public key
-	ClientKey  []byte `json:"clientKey"` // PKIX DER of the P-256 key to certify
-	Proof      []byte `json:"proof"`
+	JoinKey    []byte `json:"joinKey,omitempty"` // token's public key
+	BoundKey   []byte `json:"boundKey"`          // agent's long-lived Ed25519 public key
+	ClientKey  []byte `json:"clientKey"`         // PKIX DER of the P-256 key to certify
+	Proof      []byte `json:"proof,omitempty"`   // by the token's key
+	BoundProof []byte `json:"boundProof"`        // by the bound key
 }
 
 // NonceAnswer is the answer of GET /v1/join: a nonce for one use within 60 s.
