@@ -46,7 +46,7 @@ var rules = []rule{
 		why: "hub and agent meet only in the messages of pkg/tunnel",
 	},
 	{
-		from: "/kubectl-convoy", never: []string{"/"}, but: []string{"/api", "/pkg", "/kubectl-convoy", "/manifests"},
+		from: "/kubectl-convoy", never: []string{"/"}, but: []string{"/api", "/pkg", "/kubectl-convoy"},
 		why: "the plugin speaks to API servers only",
 	},
 	{
@@ -190,7 +190,7 @@ var heavy = []struct {
 	},
 	{
 		program: "./kubectl-convoy",
-		never:   []string{"k8s.io/apiserver", "sigs.k8s.io/controller-runtime", "github.com/go-git", "go.etcd.io/etcd", "github.com/hashicorp/yamux"},
+		never:   []string{"k8s.io/apiserver", "sigs.k8s.io/controller-runtime", "github.com/go-git", "go.etcd.io/etcd"},
 		why:     "the plugin speaks to API servers only",
 	},
 	{
