@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"kumodo.io/convoy/e2e/harness"
+)
+
+// Edge is a cluster with an agent that joined the hub.
+type Edge struct {
+	Plane *harness.Plane
+	Pod   *harness.Pod
+	// Namespace and Name of the Cluster on the hub.
+	Namespace, Name string
+	MetricsPort     int
+	agent           string
+}
+
+// Join makes a Cluster on the hub, prints the agent's manifests with `kubectl
+// convoy join`, applies them on the edge, runs the agent and waits until the
+// hub says that the Cluster is Ready.
+func (h *Hub) Join(ctx context.Context, plane *harness.Plane, namespace, name string) (*Edge, error) {
+	manifests, err := h.Plugin(ctx, "-n", namespace, "join", name, "--create")
+	if err != nil {
+		return nil, fmt.Errorf("join %s: %w", name, err)
+	}
+	if _, err := plane.KubectlInput(ctx, manifests, "apply", "-f", "-"); err != nil {
+		return nil, fmt.Errorf("join %s: %w", name, err)
+	}
+	port, err := harness.FreePort(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("join %s: %w", name, err)
+	}
+	e := &Edge{Plane: plane, Namespace: namespace, Name: name, MetricsPort: port, agent: h.Programs.Agent}
+	if err := e.Run(ctx); err != nil {
+		return nil, err
+	}
+	return e, h.WaitCluster(ctx, namespace, name)
+}
+
+// Run starts the agent's container.
+func (e *Edge) Run(ctx context.Context) error {
+	pod, err := e.Plane.RunPod(ctx, harness.PodOptions{
+		Namespace: AgentNamespace, Deployment: AgentName,
+		Images:     map[string]string{AgentImage: e.agent},
+		Files:      map[string]string{"/etc/ssl/certs/ca-certificates.crt": "/etc/ssl/certs/ca-certificates.crt"},
+		Deviations: harness.Deviations{Args: map[string]string{"--metrics-addr": loopback(e.MetricsPort)}},
+	})
+	if err != nil {
+		return fmt.Errorf("agent of %s: %w", e.Name, err)
+	}
+	e.Pod = pod
+	return nil
+}
+
+// WaitReady returns when the agent's own /readyz answers 200.
+func (e *Edge) WaitReady(ctx context.Context) error { return waitReady(ctx, e.MetricsPort) }
+
+// MetricsURL of the agent.
+func (e *Edge) MetricsURL() string { return "http://" + loopback(e.MetricsPort) + "/metrics" }
+
+// WaitCluster returns when the Cluster is Ready.
+func (h *Hub) WaitCluster(ctx context.Context, namespace, name string) error {
+	_, err := harness.WaitFor(ctx, h.Plane.Dynamic(), Clusters, namespace, name, harness.HasCondition("Ready", "True", ""))
+	if err != nil {
+		return fmt.Errorf("cluster %s is not ready: %w", name, err)
+	}
+	return nil
+}
+
+// Plugin runs `kubectl convoy` against the hub and returns what it printed.
+func (h *Hub) Plugin(ctx context.Context, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, h.Programs.Plugin, append([]string{"--kubeconfig", h.Plane.Kubeconfig()}, args...)...)
+	command.Env = h.Plane.Env(filepath.Dir(h.Programs.Plugin))
+	var stderr strings.Builder
+	command.Stderr = &stderr
+	out, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("kubectl convoy %s: %w: %s", strings.Join(args, " "), err, stderr.String())
+	}
+	return string(out), nil
+}
