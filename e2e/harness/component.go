@@ -99,6 +99,10 @@ func (p *Plane) program(c Component) Program {
 			"--leader-elect=false",
 			"--secure-port=0",
 			"--profiling=false",
+			// The default of 20 a second is the same for all controllers at
+			// the start, and makes a new plane wait 5 s for its first
+			// ServiceAccount.
+			"--kube-api-qps=200", "--kube-api-burst=400",
 		}, p.opts.ControllerManagerArgs...)
 	case Scheduler:
 		prog.Args = []string{
