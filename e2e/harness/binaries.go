@@ -28,6 +28,9 @@ const modulePath = "module kumodo.io/convoy"
 // kwokStages is the file, beside the programs, that tells kwok what to do.
 const kwokStages = "kwok-stages.yaml"
 
+// buildForm is raised when what is made of the same sources changes.
+const buildForm = "2"
+
 // Bin is the folder with the programs of a control plane.
 type Bin string
 
@@ -140,7 +143,7 @@ func buildAll(ctx context.Context, root string, bin Bin) error {
 // from the same input with the same Go version.
 func ifStale(bin Bin, name, stamp string, build func() error) error {
 	file := bin.Path(name + ".stamp")
-	stamp += " " + runtime.Version() + " " + kubeVersion + "\n"
+	stamp += " " + runtime.Version() + " " + kubeVersion + " " + buildForm + "\n"
 	if b, err := os.ReadFile(file); err == nil && string(b) == stamp {
 		return nil
 	}
@@ -167,15 +170,16 @@ func buildKube(ctx context.Context, dir string, bin Bin) error {
 }
 
 // writeStages joins the stages that kwok's own module ships: a node and its
-// pods are Ready at once, a Job's pods succeed, deleted pods go.
+// pods are Ready at once, a Job's pods succeed, deleted pods go, claims of the
+// storage class are bound.
 func writeStages(ctx context.Context, dir string, bin Bin) error {
 	out, err := goCommand(ctx, dir, "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok")
 	if err != nil {
 		return err
 	}
 	var all bytes.Buffer
-	for _, kind := range []string{"node", "pod"} {
-		files, err := filepath.Glob(filepath.Join(strings.TrimSpace(out), "kustomize", "stage", kind, "fast", kind+"-*.yaml"))
+	for _, kind := range []string{"node/fast/node-*", "pod/fast/pod-*", "volume/fast/pv-*", "volume/fast/pvc-*"} {
+		files, err := filepath.Glob(filepath.Join(strings.TrimSpace(out), "kustomize", "stage", kind+".yaml"))
 		if err != nil {
 			return fmt.Errorf("find kwok's stages: %w", err)
 		}

@@ -30,8 +30,12 @@ const (
 	KwokUser = "convoy-test-kwok"
 )
 
-// NodeName is the name of the node that kwok keeps Ready.
-const NodeName = "node-0"
+const (
+	// NodeName is the name of the node that kwok keeps Ready.
+	NodeName = "node-0"
+	// StorageClass is the default one; kwok binds the claims that use it.
+	StorageClass = "kwok-volume"
+)
 
 // Options of a plane. The zero value is a whole control plane that writes to
 // disk as a real one does.

@@ -86,12 +86,7 @@ spec:
 apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: data, namespace: probe}
-spec: {accessModes: [ReadWriteOnce], volumeName: data, storageClassName: "", resources: {requests: {storage: 1Gi}}}
----
-apiVersion: v1
-kind: PersistentVolume
-metadata: {name: data}
-spec: {accessModes: [ReadWriteOnce], capacity: {storage: 1Gi}, hostPath: {path: /nowhere}}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 `
 
 // seen is what podprobe prints.
