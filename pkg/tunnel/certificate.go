@@ -34,9 +34,10 @@ type Issued struct {
 }
 
 // Prepare makes the certificate of an agent, unsigned, so that serial and end
-// can be recorded before it exists. The subject is written here: of the agent's
-// request only the public key is taken, which must be P-256.
-func (i Issuer) Prepare(id ClusterID, boundKey, clientKey []byte, now time.Time) (*Issued, error) {
+// can be recorded before it exists. bound is the KeyID of the agent's bound key.
+// The subject is written here: of the agent's request only the public key is
+// taken, PKIX DER, which must be P-256.
+func (i Issuer) Prepare(id ClusterID, bound string, clientKey []byte, now time.Time) (*Issued, error) {
 	public, err := x509.ParsePKIXPublicKey(clientKey)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrKey, err)
@@ -48,7 +49,7 @@ func (i Issuer) Prepare(id ClusterID, boundKey, clientKey []byte, now time.Time)
 	if err != nil {
 		return nil, err
 	}
-	t.Subject = pkix.Name{CommonName: "convoy agent", SerialNumber: KeyID(boundKey)}
+	t.Subject = pkix.Name{CommonName: "convoy agent", SerialNumber: bound}
 	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	t.URIs = []*url.URL{id.URI(i.Hub)}
 	return &Issued{Serial: t.SerialNumber.Text(16), NotAfter: t.NotAfter, template: t, public: public}, nil

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"io"
+
+	"kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+// Orders says what each Cluster is to do. It must be fast: it is asked on each
+// connect and each change.
+type Orders interface {
+	// Current returns all orders of a Cluster, the signed head over exactly these,
+	// and a channel that closes at the next change, or when the head is half-way
+	// to its end. The slice is not changed afterwards by either side.
+	Current(clusterUID string) (orders []tunnel.SignedOrder, head tunnel.Signed, changed <-chan struct{})
+	// Allowed tells whether an order that this Cluster has now names the digest,
+	// and as what. Everything else is refused, existing or not.
+	Allowed(clusterUID, digest string) (layer tunnel.Layer, sealed, ok bool)
+}
+
+// Blobs opens a layer that Orders allowed. What is read fails before its end
+// when it is not what the digest says.
+type Blobs interface {
+	Open(ctx context.Context, digest string, sealed bool) (r io.ReadCloser, size int64, err error)
+}
+
+// Reports takes what an agent says. Only Releases of that Cluster may be touched:
+// others are named in the answer's Refused, after which the agent drops them.
+type Reports interface {
+	Observe(ctx context.Context, cluster tunnel.ClusterID, reports []tunnel.Report) tunnel.ReportsAnswer
+}
+
+// Clusters finds Clusters in memory and writes their status.
+type Clusters interface {
+	// ByUID finds a Cluster that exists. It is not to be changed.
+	ByUID(uid string) (*v1alpha1.Cluster, bool)
+	// Update changes the status in a compare-and-swap against storage: mutate gets
+	// the newest state, may run several times, and an error of it ends the update
+	// and is returned, wrapped or not. Nothing is written when nothing changed.
+	Update(ctx context.Context, id tunnel.ClusterID, mutate func(*v1alpha1.ClusterStatus) error) error
+	// Reachable lists the Clusters whose status says reachable.
+	Reachable() []tunnel.ClusterID
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import "time"
+
+// Limits of the listener, before anybody is authenticated, and of the sessions.
+// Those that both ends know are in pkg/tunnel.
+const (
+	// MaxHandshakes is how many connections may be unauthenticated at once.
+	MaxHandshakes = 256
+	// MaxHandshakesPerIP of them from one address, unless the gateway stands
+	// behind a terminator, where all come from one.
+	MaxHandshakesPerIP = 64
+	// MaxWaiting connections wait for their turn, each for MaxWait at most.
+	MaxWaiting = 1000
+	MaxWait    = 5 * time.Second
+	// SessionRate and SessionBurst bound new connections per second.
+	SessionRate  = 300
+	SessionBurst = 300
+	// MaxSessions at once; more are told to come back after RetryFull.
+	MaxSessions = 20000
+	RetryFull   = 60 * time.Second
+
+	// EnrollRate and EnrollBurst bound joins, recoveries and renewals per second.
+	EnrollRate  = 100
+	EnrollBurst = 100
+	RetryEnroll = 5 * time.Second
+	// MaxNonces that were given and not used yet.
+	MaxNonces = 10000
+	// JoinLifetime of a connection to the join endpoint.
+	JoinLifetime = 30 * time.Second
+	// RenewGap between two renewals of one session.
+	RenewGap = 10 * time.Second
+
+	// SweepInterval of the one loop that looks for dead and revoked sessions.
+	SweepInterval = 5 * time.Second
+	// RefusedLifetime of a session that is not allowed: long enough to say why.
+	RefusedLifetime = 10 * time.Second
+	// Grace after which a Cluster without a session is not reachable any more.
+	Grace = 90 * time.Second
+	// ReachableInterval between two comparisons of sessions and statuses, and
+	// ReachableRate of status writes per second that follow from one.
+	ReachableInterval = 10 * time.Second
+	ReachableRate     = 100
+
+	// MaxLargeBodies that are read at once, of more than tunnel.MaxReportBody.
+	MaxLargeBodies = 8
+	// MaxEncoders that compress blobs at once; more are sent plain.
+	MaxEncoders = 16
+	// CallTimeout of a request to an agent, unless its context ends before.
+	CallTimeout = 30 * time.Second
+	// hijackBuffer of each websocket; what is longer goes past it.
+	hijackBuffer = 256
+)

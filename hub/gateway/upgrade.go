@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+// upgrade makes a websocket of a request and hands it to serve in a goroutine of
+// its own: the handler returns, so that the request and the stack that TLS made
+// grow are not kept for the life of the session.
+func (g *Gateway) upgrade(ctx context.Context, w http.ResponseWriter, r *http.Request, serve func(context.Context, *tunnel.Conn, func())) {
+	if r.Header.Get("Origin") != "" {
+		// Agents are no browsers: nothing that a web page makes is let in.
+		g.metrics.refused("origin")
+		tunnel.WriteProblem(w, http.StatusForbidden, tunnel.ReasonBadRequest, "requests with an Origin are refused", 0)
+		return
+	}
+	if g.sessions.Len() >= MaxSessions {
+		g.metrics.refused("full")
+		tunnel.WriteProblem(w, http.StatusServiceUnavailable, tunnel.ReasonOverloaded, "this hub has as many agents as it can take", RetryFull)
+		return
+	}
+	ac, ok := r.Context().Value(admittedKey{}).(*admitted)
+	if !ok {
+		tunnel.WriteProblem(w, http.StatusInternalServerError, tunnel.ReasonInternal, "connection was not admitted", 0)
+		return
+	}
+	ws, err := websocket.Accept(&smallHijacker{ResponseWriter: w, raw: ac}, r, &websocket.AcceptOptions{
+		Subprotocols: []string{tunnel.Subprotocol}, CompressionMode: websocket.CompressionDisabled,
+	})
+	if err != nil {
+		g.metrics.refused("upgrade")
+		return // Accept has answered
+	}
+	conn, err := tunnel.NewConn(ws, ac.LocalAddr(), ac.RemoteAddr())
+	if err != nil {
+		g.metrics.refused("subprotocol")
+		return // NewConn has closed it
+	}
+	g.running.Go(func() { serve(ctx, conn, ac.established) })
+}
+
+// smallHijacker gives the websocket small buffers instead of the server's, and
+// closes the connection underneath without a farewell that could block.
+type smallHijacker struct {
+	http.ResponseWriter
+	raw net.Conn
+}
+
+func (h *smallHijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, brw, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, fmt.Errorf("take over connection: %w", err)
+	}
+	// What the server has read already would be lost with its buffer.
+	early, err := brw.Reader.Peek(brw.Reader.Buffered())
+	if err != nil {
+		return nil, nil, fmt.Errorf("take over connection: %w", err)
+	}
+	h2 := &hijacked{Conn: conn, raw: h.raw, early: append([]byte(nil), early...)}
+	return h2, bufio.NewReadWriter(bufio.NewReaderSize(h2, hijackBuffer), bufio.NewWriterSize(h2, hijackBuffer)), nil
+}
+
+type hijacked struct {
+	net.Conn // TLS, or raw itself
+	raw      net.Conn
+	early    []byte
+}
+
+func (h *hijacked) Read(p []byte) (int, error) {
+	if len(h.early) > 0 {
+		n := copy(p, h.early)
+		if h.early = h.early[n:]; len(h.early) == 0 {
+			h.early = nil
+		}
+		return n, nil
+	}
+	return h.Conn.Read(p) //nolint:wrapcheck // callers look for io.EOF
+}
+
+func (h *hijacked) Close() error {
+	return h.raw.Close() //nolint:wrapcheck // says what it was
+}
+
+// handshake makes the session inside a websocket.
+func (g *Gateway) handshake(ctx context.Context, conn *tunnel.Conn, cfg *tls.Config, owner any) (*tunnel.Session, error) {
+	ctx, cancel := context.WithTimeout(ctx, tunnel.HandshakeTimeout)
+	defer cancel()
+	began := time.Now()
+	link, err := tunnel.ServerSession(ctx, conn, cfg, tunnel.MuxOptions{Budget: g.budget, Owner: owner})
+	if err != nil {
+		g.metrics.refused("handshake")
+		return nil, fmt.Errorf("handshake: %w", err)
+	}
+	g.metrics.handshake.Observe(time.Since(began).Seconds())
+	return link, nil
+}
