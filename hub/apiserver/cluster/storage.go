@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/generic"
+	"k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/hub/apiserver/internal/strategy"
+)
+
+// Options of the storage.
+type Options struct {
+	// Typer is the server's scheme.
+	Typer runtime.ObjectTyper
+	// REST says where in etcd the objects lie.
+	REST generic.RESTOptionsGetter
+	// Shards is the number of shards, at least 1.
+	Shards int
+	Clock  clock.PassiveClock
+	// Join is what the join subresource answers.
+	Join JoinInfo
+}
+
+// Storage is all that is served of Clusters.
+type Storage struct {
+	Cluster *REST
+	Status  *StatusREST
+	Join    *JoinREST
+}
+
+// NewStorage builds it. The watch cache begins to read at once.
+func NewStorage(o Options) (*Storage, error) {
+	main := mainStrategy{Base: strategy.NewBase(o.Typer), shards: o.Shards}
+	store := &registry.Store{
+		NewFunc:                   func() runtime.Object { return &v1alpha1.Cluster{} },
+		NewListFunc:               func() runtime.Object { return &v1alpha1.ClusterList{} },
+		PredicateFunc:             strategy.Matcher(attributes),
+		DefaultQualifiedResource:  v1alpha1.Resource("clusters"),
+		SingularQualifiedResource: v1alpha1.Resource("cluster"),
+		CreateStrategy:            main,
+		UpdateStrategy:            main,
+		DeleteStrategy:            main,
+		ResetFieldsStrategy:       main,
+		TableConvertor:            tableConvertor(o.Clock),
+	}
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: o.REST, AttrFunc: attributes}); err != nil {
+		return nil, fmt.Errorf("build the storage of clusters: %w", err)
+	}
+	status := *store
+	status.UpdateStrategy = statusStrategy{main}
+	status.ResetFieldsStrategy = statusStrategy{main}
+	return &Storage{
+		Cluster: &REST{Store: store},
+		Status:  &StatusREST{Store: &status},
+		Join:    &JoinREST{status: &status, info: o.Join, clock: o.Clock},
+	}, nil
+}
+
+// REST serves clusters.
+type REST struct {
+	*registry.Store
+}
+
+var (
+	_ rest.StandardStorage    = &REST{}
+	_ rest.ShortNamesProvider = &REST{}
+	_ rest.CategoriesProvider = &REST{}
+)
+
+// ShortNames of the resource.
+func (*REST) ShortNames() []string { return []string{"cvc"} }
+
+// Categories that the resource belongs to.
+func (*REST) Categories() []string { return []string{"convoy"} }
+
+// StatusREST serves clusters/status.
+type StatusREST struct {
+	Store *registry.Store
+}
+
+var (
+	_ rest.Patcher             = &StatusREST{}
+	_ rest.ResetFieldsStrategy = &StatusREST{}
+)
+
+// New gives an empty Cluster.
+func (*StatusREST) New() runtime.Object { return &v1alpha1.Cluster{} }
+
+// Destroy has nothing to do: the main storage closes what both share.
+func (*StatusREST) Destroy() {}
+
+// Get reads a Cluster.
+func (r *StatusREST) Get(ctx context.Context, name string, o *metav1.GetOptions) (runtime.Object, error) {
+	return r.Store.Get(ctx, name, o)
+}
+
+// Update changes the status; it never creates.
+func (r *StatusREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, o *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	return r.Store.Update(ctx, name, info, create, update, false, o)
+}
+
+// GetResetFields implements rest.ResetFieldsStrategy.
+func (r *StatusREST) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return r.Store.GetResetFields()
+}
+
+// ConvertToTable prints as the main resource does.
+func (r *StatusREST) ConvertToTable(ctx context.Context, obj, opts runtime.Object) (*metav1.Table, error) {
+	return r.Store.ConvertToTable(ctx, obj, opts)
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package validation
+
+import (
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kumodo.io/convoy/api/core/v1alpha1"
+)
+
+// Release checks one that is to be created or updated.
+func Release(r *v1alpha1.Release) field.ErrorList {
+	errs := objectName(r.Name, apivalidation.NameIsDNSSubdomain)
+	return append(errs, ReleaseSpec(&r.Spec, field.NewPath("spec"))...)
+}
+
+// ReleaseSpec checks a spec, with the defaults filled in.
+func ReleaseSpec(s *v1alpha1.ReleaseSpec, p *field.Path) field.ErrorList {
+	errs := clusterName(s.ClusterRef.Name, p.Child("clusterRef", "name"))
+
+	source := p.Child("source")
+	if s.Source.Kind == "" {
+		errs = append(errs, field.Required(source.Child("kind"), v1alpha1.SourceKindGitRepository))
+	} else {
+		errs = append(errs, enum(s.Source.Kind, source.Child("kind"), v1alpha1.SourceKindGitRepository)...)
+	}
+	errs = append(errs, requiredName(s.Source.Name, source.Child("name"), apivalidation.NameIsDNSSubdomain)...)
+	if s.Source.Revision != "" {
+		errs = append(errs, refName(s.Source.Revision, source.Child("revision"))...)
+	}
+
+	errs = append(errs, relativePath(s.Content.Path, p.Child("content", "path"))...)
+
+	sync := p.Child("syncPolicy")
+	errs = append(errs, duration(s.SyncPolicy.Interval, sync.Child("interval"), MinReleaseInterval, MaxInterval)...)
+	errs = append(errs, duration(s.SyncPolicy.Timeout, sync.Child("timeout"), MinReleaseTimeout, MaxTimeout)...)
+	errs = append(errs, enum(s.SyncPolicy.Conflicts, sync.Child("conflicts"), v1alpha1.ConflictsFail, v1alpha1.ConflictsForce)...)
+	return append(errs, enum(s.SyncPolicy.Immutable, sync.Child("immutable"), v1alpha1.ImmutableReport, v1alpha1.ImmutableReplace)...)
+}
+
+// ReleaseUpdate checks a change of the main resource.
+func ReleaseUpdate(r, old *v1alpha1.Release) field.ErrorList {
+	errs := apivalidation.ValidateObjectMetaUpdate(&r.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
+	errs = append(errs, apivalidation.ValidateImmutableField(r.Spec.ClusterRef.Name, old.Spec.ClusterRef.Name, field.NewPath("spec", "clusterRef", "name"))...)
+	return append(errs, Release(r)...)
+}
+
+// ReleaseStatusUpdate checks a change of the status: it stays of constant size.
+func ReleaseStatusUpdate(r, old *v1alpha1.Release) field.ErrorList {
+	errs := apivalidation.ValidateObjectMetaUpdate(&r.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
+	status := field.NewPath("status")
+	if n := len(r.Status.Exceptions); n > MaxExceptions {
+		errs = append(errs, field.TooMany(status.Child("exceptions"), n, MaxExceptions))
+	}
+	if n := len(r.Status.History); n > MaxHistory {
+		errs = append(errs, field.TooMany(status.Child("history"), n, MaxHistory))
+	}
+	return errs
+}
+
+// ReleaseInventory checks one that the hub is about to write.
+func ReleaseInventory(i *v1alpha1.ReleaseInventory) field.ErrorList {
+	errs := objectName(i.Name, apivalidation.NameIsDNSSubdomain)
+	if n := len(i.Entries); n > MaxInventoryEntries {
+		errs = append(errs, field.TooMany(field.NewPath("entries"), n, MaxInventoryEntries))
+	}
+	return errs
+}
+
+// ReleaseInventoryUpdate checks a change of an inventory.
+func ReleaseInventoryUpdate(i, old *v1alpha1.ReleaseInventory) field.ErrorList {
+	return append(apivalidation.ValidateObjectMetaUpdate(&i.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata")), ReleaseInventory(i)...)
+}
+
+// SyncRequest checks a request for a sync of the named Release.
+func SyncRequest(s *v1alpha1.SyncRequest, release string) field.ErrorList {
+	if s.Name != "" && s.Name != release {
+		return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), s.Name, "must be the name of the Release in the path, or empty")}
+	}
+	return nil
+}
