@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cache holds the hub's one in-process copy of its own objects. It
+// stands beside the flow source -> render -> store -> deliver -> apply ->
+// observe -> report: controllers, deliver, gateway and report read from it and
+// never from etcd.
+//
+// Each kind is fed by one reflector straight on the registry's store. Objects
+// lose managedFields and the last-applied annotation on their way in, are
+// shared among all readers, and are never changed. A writer may put what it
+// wrote into the cache at once; the watch does not take it back.
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
+	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
+)
+
+// ErrNotSynced: the cache did not get its first complete list in time.
+var ErrNotSynced = errors.New("the cache is not complete yet")
+
+// syncPoll is how often WaitForSync looks.
+const syncPoll = 5 * time.Millisecond
+
+// Options of a Cache: the registry's stores of the three kinds.
+type Options struct {
+	Clusters        Store
+	Releases        Store
+	GitRepositories Store
+
+	Registerer prometheus.Registerer
+}
+
+// Cache holds Clusters, Releases and GitRepositories. Safe for any number of
+// readers; what it returns is shared and read only.
+type Cache struct {
+	clusters        *kind[*corev1alpha1.Cluster]
+	releases        *kind[*corev1alpha1.Release]
+	gitRepositories *kind[*sourcev1alpha1.GitRepository]
+}
+
+// Names of the indexes of Releases.
+const (
+	byCluster = "cluster"
+	bySource  = "source"
+)
+
+// New makes an empty Cache. It starts nothing.
+func New(options Options) *Cache {
+	c := &Cache{
+		clusters: newKind("Cluster", options.Clusters, func(in *corev1alpha1.Cluster) *corev1alpha1.Cluster { out := *in; return &out }, nil),
+		releases: newKind("Release", options.Releases, func(in *corev1alpha1.Release) *corev1alpha1.Release { out := *in; return &out },
+			map[string]func(*corev1alpha1.Release) indexKey{
+				byCluster: func(r *corev1alpha1.Release) indexKey {
+					return indexKey{namespace: r.Namespace, name: r.Spec.ClusterRef.Name}
+				},
+				bySource: func(r *corev1alpha1.Release) indexKey {
+					return indexKey{kind: r.Spec.Source.Kind, namespace: r.Namespace, name: r.Spec.Source.Name}
+				},
+			}),
+		gitRepositories: newKind("GitRepository", options.GitRepositories, func(in *sourcev1alpha1.GitRepository) *sourcev1alpha1.GitRepository { out := *in; return &out }, nil),
+	}
+	register(options.Registerer, c)
+	return c
+}
+
+// Run fills the cache and keeps it current until ctx ends.
+func (c *Cache) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return c.clusters.run(ctx) })
+	group.Go(func() error { return c.gitRepositories.run(ctx) })
+	group.Go(func() error { return c.releases.run(ctx) })
+	return group.Wait()
+}
+
+// WaitForSync returns when each kind had its first complete list.
+func (c *Cache) WaitForSync(ctx context.Context) error {
+	err := wait.PollUntilContextCancel(ctx, syncPoll, true, func(context.Context) (bool, error) { return c.Synced(), nil })
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotSynced, err)
+	}
+	return nil
+}
+
+// Synced says whether each kind had its first complete list.
+func (c *Cache) Synced() bool {
+	return c.clusters.synced() && c.gitRepositories.synced() && c.releases.synced()
+}
+
+// Release by namespace and name.
+func (c *Cache) Release(key types.NamespacedName) (*corev1alpha1.Release, bool) {
+	return c.releases.get(key)
+}
+
+// ReleaseByUID finds a Release by its UID.
+func (c *Cache) ReleaseByUID(uid types.UID) (*corev1alpha1.Release, bool) {
+	return c.releases.byUID(uid)
+}
+
+// Releases lists all, in no order.
+func (c *Cache) Releases() []*corev1alpha1.Release { return c.releases.list() }
+
+// ReleasesByCluster lists the Releases of a Cluster, in no order.
+func (c *Cache) ReleasesByCluster(cluster types.NamespacedName) []*corev1alpha1.Release {
+	return c.releases.indexed(byCluster, indexKey{namespace: cluster.Namespace, name: cluster.Name})
+}
+
+// ReleasesBySource lists the Releases that name a source, in no order.
+func (c *Cache) ReleasesBySource(sourceKind string, source types.NamespacedName) []*corev1alpha1.Release {
+	return c.releases.indexed(bySource, indexKey{kind: sourceKind, namespace: source.Namespace, name: source.Name})
+}
+
+// Cluster by namespace and name.
+func (c *Cache) Cluster(key types.NamespacedName) (*corev1alpha1.Cluster, bool) {
+	return c.clusters.get(key)
+}
+
+// ClusterByUID finds a Cluster by its UID.
+func (c *Cache) ClusterByUID(uid types.UID) (*corev1alpha1.Cluster, bool) {
+	return c.clusters.byUID(uid)
+}
+
+// Clusters lists all, in no order.
+func (c *Cache) Clusters() []*corev1alpha1.Cluster { return c.clusters.list() }
+
+// GitRepository by namespace and name.
+func (c *Cache) GitRepository(key types.NamespacedName) (*sourcev1alpha1.GitRepository, bool) {
+	return c.gitRepositories.get(key)
+}
+
+// GitRepositories lists all, in no order.
+func (c *Cache) GitRepositories() []*sourcev1alpha1.GitRepository { return c.gitRepositories.list() }
+
+// OnRelease adds a handler of changes: old is nil for a new object, next for
+// one that is gone. Handlers are added before Run, are called in the order of
+// the changes, must not block and must not put.
+func (c *Cache) OnRelease(handler func(old, next *corev1alpha1.Release)) { c.releases.on(handler) }
+
+// OnCluster adds a handler of changes, as OnRelease.
+func (c *Cache) OnCluster(handler func(old, next *corev1alpha1.Cluster)) { c.clusters.on(handler) }
+
+// OnGitRepository adds a handler of changes, as OnRelease.
+func (c *Cache) OnGitRepository(handler func(old, next *sourcev1alpha1.GitRepository)) {
+	c.gitRepositories.on(handler)
+}
+
+// PutRelease takes over an object that was just written, so that who reads next
+// sees it. An older one than the cache has is ignored.
+func (c *Cache) PutRelease(release *corev1alpha1.Release) { c.releases.put(release) }
+
+// PutCluster takes over an object that was just written.
+func (c *Cache) PutCluster(cluster *corev1alpha1.Cluster) { c.clusters.put(cluster) }
+
+// PutGitRepository takes over an object that was just written.
+func (c *Cache) PutGitRepository(repository *sourcev1alpha1.GitRepository) {
+	c.gitRepositories.put(repository)
+}
+
+// object is what the cache holds.
+type object interface {
+	runtime.Object
+	metav1.Object
+	comparable
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import "time"
+
+// Limits of what is written and of when.
+const (
+	// coalesceWindow is how long reports about one Release are folded together.
+	coalesceWindow = 200 * time.Millisecond
+	// blockedAfter is how long progress is held in memory before it is worth a
+	// write of its own, and how far apart such writes are.
+	blockedAfter = 30 * time.Second
+	// operationRepeat: the same operation with the same message within this time
+	// is not written down again, so that a retry loop costs no writes.
+	operationRepeat = time.Minute
+	// retryAfter is the pause after a write that failed.
+	retryAfter = time.Second
+	// takeTimeout is the longest that an agent waits for its reports to be written.
+	takeTimeout = 10 * time.Second
+	// writeTimeout ends one write.
+	writeTimeout = 10 * time.Second
+
+	// writers is the number of status writes under way at once.
+	writers = 16
+	// sweepPerSecond paces the Unknown that a lost Cluster gives to its Releases.
+	sweepPerSecond = 50
+	// askers is the number of live questions to agents under way at once.
+	askers = 8
+	// askTimeout ends one live question.
+	askTimeout = 10 * time.Second
+
+	maxMessage       = 1024
+	maxReason        = 64
+	maxExceptions    = 64
+	maxExceptionText = 512
+	maxName          = 253
+	maxHistory       = 10
+	maxInventory     = 10_000
+)

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+// Options of a Reporter. All but Agents, Recorder, Clock and Registerer are required.
+type Options struct {
+	Releases Releases
+	Clusters Clusters
+	Sources  Sources
+	Memory   Memory
+
+	ReleaseStatus       StatusStore
+	ClusterStatus       StatusStore
+	GitRepositoryStatus StatusStore
+	Inventories         InventoryStore
+
+	Orders Orders
+	// Agents answers live questions; nil: none are asked.
+	Agents Agents
+	// Recorder of Events; nil: none are recorded (standalone).
+	Recorder Recorder
+
+	Clock      clock.WithTicker
+	Registerer prometheus.Registerer
+}
+
+// ClusterID names the Cluster that a session belongs to.
+type ClusterID struct {
+	Namespace, Name string
+	UID             types.UID
+}
+
+// Key of the Cluster object.
+func (c ClusterID) Key() types.NamespacedName {
+	return types.NamespacedName{Namespace: c.Namespace, Name: c.Name}
+}
+
+// Reporter is the only writer of status.
+type Reporter struct {
+	// Static after New.
+	options Options
+	clock   clock.WithTicker
+	metrics *metrics
+	queue   workqueue.TypedDelayingInterface[types.UID]
+	sweeps  workqueue.TypedInterface[types.NamespacedName]
+	asks    workqueue.TypedInterface[ClusterID]
+
+	mu sync.Mutex
+	// entries holds what agents said and what is not written yet; guarded by mu.
+	entries map[types.UID]*entry
+}
+
+// entry is what is held in memory of one Release.
+type entry struct {
+	// newest report without its inventory; nil when all is written.
+	newest *tunnel.Report
+	// inventory that came with this or an earlier report and is not written yet.
+	inventory *inventory
+	// seen is the counter of the newest report, written of the newest that is in
+	// the status or was found to change nothing.
+	seen, written int64
+	// session counts the cluster's sessions: counters are compared within one.
+	session int
+	// motionSince is when the first report came that was not settled.
+	motionSince time.Time
+	// flushed is closed after the next attempt to write; nil: nobody waits.
+	flushed chan struct{}
+}
+
+// New makes a Reporter. Nothing is written before Run, which also ends the
+// queues that are made here.
+func New(options Options) *Reporter {
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	return &Reporter{
+		options: options,
+		clock:   options.Clock,
+		metrics: newMetrics(options.Registerer),
+		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.UID]{
+			Name: "report", Clock: options.Clock,
+		}),
+		sweeps:  workqueue.NewTyped[types.NamespacedName](),
+		asks:    workqueue.NewTyped[ClusterID](),
+		entries: map[types.UID]*entry{},
+	}
+}
+
+// Run writes what is observed until ctx ends. Reports that are not written by
+// then were not acknowledged, and come again.
+func (r *Reporter) Run(ctx context.Context) error {
+	// A write under way when the hub ends is finished: its own deadline ends it.
+	writing := context.WithoutCancel(ctx)
+	var group errgroup.Group
+	for range writers {
+		group.Go(func() error {
+			for {
+				uid, shutdown := r.queue.Get()
+				if shutdown {
+					return nil
+				}
+				r.flush(writing, uid)
+				r.queue.Done(uid)
+			}
+		})
+	}
+	group.Go(func() error { r.sweepLoop(ctx); return nil })
+	for range askers {
+		group.Go(func() error { r.askLoop(ctx); return nil })
+	}
+	<-ctx.Done()
+	r.queue.ShutDown()
+	r.sweeps.ShutDown()
+	r.asks.ShutDown()
+	return group.Wait()
+}
+
+// forget drops what is held of a Release that is gone, and wakes who waits.
+func (r *Reporter) forget(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.entries[uid]; e != nil {
+		e.wakeLocked()
+		delete(r.entries, uid)
+	}
+}
+
+// wakeLocked tells those who wait that an attempt to write has ended.
+func (e *entry) wakeLocked() {
+	if e.flushed != nil {
+		close(e.flushed)
+		e.flushed = nil
+	}
+}
+
+// newest is the report held in memory, or nil. It is never changed in place.
+func (r *Reporter) newest(uid types.UID) *tunnel.Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.entries[uid]; e != nil {
+		return e.newest
+	}
+	return nil
+}
