@@ -35,8 +35,8 @@ func newCA(name string) (*pair, error) {
 }
 
 // client makes a certificate for a user in groups.
-func (ca *pair) client(user string, groups ...string) (*pair, error) {
-	return sign(ca, &x509.Certificate{
+func (p *pair) client(user string, groups ...string) (*pair, error) {
+	return sign(p, &x509.Certificate{
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
@@ -44,8 +44,8 @@ func (ca *pair) client(user string, groups ...string) (*pair, error) {
 }
 
 // server makes a certificate for a listener.
-func (ca *pair) server(names []string, ips []net.IP) (*pair, error) {
-	return sign(ca, &x509.Certificate{
+func (p *pair) server(names []string, ips []net.IP) (*pair, error) {
+	return sign(p, &x509.Certificate{
 		Subject:     pkix.Name{CommonName: names[0]},
 		DNSNames:    names,
 		IPAddresses: ips,

@@ -5,7 +5,6 @@ package harness
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,13 +18,12 @@ import (
 // changes, nil for none. While the API server is away the last one stays, as
 // a kubelet would leave it.
 func (pod *Pod) follow(ctx context.Context, selector labels.Selector, wanted chan *corev1.Pod) {
-	for ctx.Err() == nil {
+	for {
 		if err := pod.followOnce(ctx, selector, wanted); err != nil && ctx.Err() == nil {
 			pod.set(func() { pod.lastErr = err })
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(watchPause):
+		if pause(ctx, watchPause) != nil {
+			return
 		}
 	}
 }

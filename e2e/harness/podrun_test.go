@@ -139,7 +139,7 @@ func testPod(ctx context.Context, t *testing.T, p *Plane) {
 
 	// Killed: it starts again, for the same Pod, and its child is gone.
 	name, first := pod.Name(), pod.PID()
-	inside := descendantsOf(t, first)
+	inside := descendantsOf(ctx, t, first)
 	if err := pod.Kill9(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -267,10 +267,10 @@ func report(ctx context.Context, t *testing.T, pod *Pod, n int) seen {
 }
 
 // descendantsOf waits for the child that podprobe starts.
-func descendantsOf(t *testing.T, pid int) []int {
+func descendantsOf(ctx context.Context, t *testing.T, pid int) []int {
 	t.Helper()
 	var pids []int
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
 		// Any thread may have started it.
 		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 		if err != nil {

@@ -22,7 +22,6 @@ import (
 var (
 	nodes           = corev1.SchemeGroupVersion.WithResource("nodes")
 	serviceAccounts = corev1.SchemeGroupVersion.WithResource("serviceaccounts")
-	pods            = corev1.SchemeGroupVersion.WithResource("pods")
 )
 
 // Condition looks at an object. An error ends the waiting.
@@ -121,10 +120,8 @@ func (w *waiter) wait(ctx context.Context, cond Condition) (*unstructured.Unstru
 		if err != nil {
 			w.lastErr = err
 		}
-		select {
-		case <-ctx.Done():
+		if pause(ctx, watchPause) != nil {
 			return nil, w.gaveUp(ctx)
-		case <-time.After(watchPause):
 		}
 	}
 }
@@ -176,6 +173,18 @@ func (w *waiter) once(ctx context.Context, selector string, cond Condition) (_ *
 				return w.last, true, err
 			}
 		}
+	}
+}
+
+// pause waits for d, or for less when ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
 	}
 }
 

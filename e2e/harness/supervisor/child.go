@@ -144,6 +144,8 @@ func (s *supervisor) reap() {
 // killDescendants kills every process below this one until none is left but
 // zombies, which go with this process.
 func killDescendants() error {
+	round := time.NewTicker(killRound)
+	defer round.Stop()
 	for range killRounds {
 		pids, err := descendants(os.Getpid())
 		if err != nil {
@@ -157,7 +159,7 @@ func killDescendants() error {
 				fmt.Fprintln(os.Stderr, "supervisor: kill:", err)
 			}
 		}
-		time.Sleep(killRound)
+		<-round.C
 	}
 	return errors.New("children still there after killing")
 }
