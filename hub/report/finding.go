@@ -4,6 +4,7 @@ package report
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,9 +49,15 @@ func cleanReason(reason string) string {
 	return reason
 }
 
-// clip shortens text to at most limit bytes of valid UTF-8.
+// clip shortens text to at most limit bytes of valid UTF-8 without control
+// characters, each of which would take six bytes in JSON.
 func clip(text string, limit int) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
+	text = strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) && c != '\n' && c != '\t' {
+			return ' '
+		}
+		return c
+	}, strings.ToValidUTF8(text, "\uFFFD"))
 	if len(text) <= limit {
 		return text
 	}

@@ -61,7 +61,7 @@ type Orders interface {
 type Agents interface {
 	// Newest asks the cluster's agent for the newest report of a Release; nil when
 	// the agent knows nothing of it.
-	Newest(ctx context.Context, cluster ClusterID, release types.UID) (*tunnel.Report, error)
+	Newest(ctx context.Context, cluster tunnel.ClusterID, release types.UID) (*tunnel.Report, error)
 }
 
 // Recorder writes Events; nil records none.

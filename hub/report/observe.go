@@ -18,7 +18,7 @@ import (
 // agent may forget: it is in the status, changes nothing there, is progress
 // that a later report will replace, or is about a Release that is gone.
 // Refused names what is not the cluster's to report.
-func (r *Reporter) Observe(ctx context.Context, cluster ClusterID, reports []tunnel.Report) tunnel.ReportsAnswer {
+func (r *Reporter) Observe(ctx context.Context, cluster tunnel.ClusterID, reports []tunnel.Report) tunnel.ReportsAnswer {
 	answer := tunnel.ReportsAnswer{Taken: make(map[string]int64, len(reports))}
 	refuse := func(uid, why string) {
 		if answer.Refused == nil {
@@ -27,8 +27,8 @@ func (r *Reporter) Observe(ctx context.Context, cluster ClusterID, reports []tun
 		answer.Refused[uid] = why
 		r.metrics.reports.WithLabelValues("refused").Inc()
 	}
-	current, ok := r.options.Clusters.Cluster(cluster.Key())
-	known := ok && current.UID == cluster.UID
+	current, ok := r.options.Clusters.Cluster(keyOf(cluster))
+	known := ok && string(current.UID) == cluster.UID
 	type pending struct {
 		uid     types.UID
 		counter int64
@@ -46,13 +46,13 @@ func (r *Reporter) Observe(ctx context.Context, cluster ClusterID, reports []tun
 		if found && (release.Namespace != cluster.Namespace || release.Spec.ClusterRef.Name != cluster.Name) {
 			refuse(report.Release.UID, "this Release is not of this cluster")
 			logr.FromContextOrDiscard(ctx).Info("A report about another cluster's Release was refused",
-				"cluster", cluster.Key(), "release", release.Namespace+"/"+release.Name)
+				"cluster", cluster.String(), "release", release.Namespace+"/"+release.Name)
 			continue
 		}
 		if report.Done && (!found || release.DeletionTimestamp != nil) {
-			if err := r.options.Orders.Done(ctx, cluster.UID, uid, report.Sequence); err != nil {
+			if err := r.options.Orders.Done(ctx, types.UID(cluster.UID), uid, report.Sequence); err != nil {
 				logr.FromContextOrDiscard(ctx).Error(err, "An order that was carried out could not be struck off",
-					"cluster", cluster.Key(), "sequence", report.Sequence)
+					"cluster", cluster.String(), "sequence", report.Sequence)
 				continue
 			}
 		}

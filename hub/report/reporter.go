@@ -38,14 +38,8 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// ClusterID names the Cluster that a session belongs to.
-type ClusterID struct {
-	Namespace, Name string
-	UID             types.UID
-}
-
-// Key of the Cluster object.
-func (c ClusterID) Key() types.NamespacedName {
+// keyOf is the name of a Cluster object.
+func keyOf(c tunnel.ClusterID) types.NamespacedName {
 	return types.NamespacedName{Namespace: c.Namespace, Name: c.Name}
 }
 
@@ -57,7 +51,7 @@ type Reporter struct {
 	metrics *metrics
 	queue   workqueue.TypedDelayingInterface[types.UID]
 	sweeps  workqueue.TypedInterface[types.NamespacedName]
-	asks    workqueue.TypedInterface[ClusterID]
+	asks    workqueue.TypedInterface[tunnel.ClusterID]
 
 	mu sync.Mutex
 	// entries holds what agents said and what is not written yet; guarded by mu.
@@ -95,7 +89,7 @@ func New(options Options) *Reporter {
 			Name: "report", Clock: options.Clock,
 		}),
 		sweeps:  workqueue.NewTyped[types.NamespacedName](),
-		asks:    workqueue.NewTyped[ClusterID](),
+		asks:    workqueue.NewTyped[tunnel.ClusterID](),
 		entries: map[types.UID]*entry{},
 	}
 }

@@ -30,9 +30,9 @@ func (r *Reporter) ClusterChanged(old, next *v1alpha1.Cluster) {
 // Connected is told of each new session. It asks the agent for the state of
 // those Releases whose stored one is known to be out of date, and of no other:
 // a reconnect in which nothing changed asks and writes nothing.
-func (r *Reporter) Connected(cluster ClusterID) {
+func (r *Reporter) Connected(cluster tunnel.ClusterID) {
 	r.mu.Lock()
-	for _, release := range r.options.Releases.ReleasesByCluster(cluster.Key()) {
+	for _, release := range r.options.Releases.ReleasesByCluster(keyOf(cluster)) {
 		// Counters start over when an agent lost its state, so that they mean
 		// something within one session only.
 		if e := r.entries[release.UID]; e != nil {
@@ -110,17 +110,17 @@ func (r *Reporter) askLoop(ctx context.Context) {
 		}
 		if err := r.ask(ctx, cluster); err != nil && ctx.Err() == nil {
 			logr.FromContextOrDiscard(ctx).Info("An agent was asked for the state of its Releases and did not answer all",
-				"cluster", cluster.Key(), "cause", err.Error())
+				"cluster", cluster.String(), "cause", err.Error())
 		}
 		r.asks.Done(cluster)
 	}
 }
 
-func (r *Reporter) ask(ctx context.Context, cluster ClusterID) error {
+func (r *Reporter) ask(ctx context.Context, cluster tunnel.ClusterID) error {
 	if r.options.Agents == nil {
 		return nil
 	}
-	for _, release := range r.options.Releases.ReleasesByCluster(cluster.Key()) {
+	for _, release := range r.options.Releases.ReleasesByCluster(keyOf(cluster)) {
 		if !outdated(release) || ctx.Err() != nil {
 			continue
 		}
@@ -139,10 +139,10 @@ func (r *Reporter) ask(ctx context.Context, cluster ClusterID) error {
 }
 
 // observeAsked takes an answer like a report, without waiting for its write.
-func (r *Reporter) observeAsked(ctx context.Context, cluster ClusterID, report tunnel.Report) {
+func (r *Reporter) observeAsked(ctx context.Context, cluster tunnel.ClusterID, report tunnel.Report) {
 	release, ok := r.options.Releases.ReleaseByUID(types.UID(report.Release.UID))
 	if !ok || release.Namespace != cluster.Namespace || release.Spec.ClusterRef.Name != cluster.Name || release.DeletionTimestamp != nil {
-		logr.FromContextOrDiscard(ctx).V(1).Info("An answer came for a Release that is gone", "cluster", cluster.Key())
+		logr.FromContextOrDiscard(ctx).V(1).Info("An answer came for a Release that is gone", "cluster", cluster.String())
 		return
 	}
 	r.hold(release.UID, &report)

@@ -1,0 +1,608 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
+	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// hub is the part of a hub that a Reporter sees: stores that count writes, and
+// a cache over them.
+type hub struct {
+	mu       sync.Mutex
+	version  int
+	objects  map[string]object // "Kind namespace/name"
+	writes   []string          // "Kind name"
+	failing  error
+	done     []string
+	answers  map[types.UID]*tunnel.Report
+	asked    []types.UID
+	events   []string
+	reporter *Reporter
+}
+
+var edge = tunnel.ClusterID{Namespace: "team", Name: "edge", UID: "c1"}
+
+func newHub() *hub {
+	h := &hub{objects: map[string]object{}, answers: map[types.UID]*tunnel.Report{}}
+	h.reporter = New(Options{
+		Releases: h, Clusters: h, Sources: h, Memory: h,
+		ReleaseStatus: table{h, "Release"}, ClusterStatus: table{h, "Cluster"}, GitRepositoryStatus: table{h, "GitRepository"},
+		Inventories: table{h, "Inventory"}, Orders: h, Agents: h, Recorder: h,
+	})
+	h.add("Cluster", &corev1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "edge", UID: "c1"},
+		Status:     corev1alpha1.ClusterStatus{Reachable: true, Agent: &corev1alpha1.ClusterAgentStatus{BoundKey: "k"}},
+	})
+	return h
+}
+
+func (h *hub) add(kind string, o object) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.version++
+	o.SetResourceVersion(strconv.Itoa(h.version))
+	h.objects[kind+" "+o.GetNamespace()+"/"+o.GetName()] = o
+}
+
+func (h *hub) remove(kind, name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.objects, kind+" team/"+name)
+}
+
+func lookup[T object](h *hub, kind string, key types.NamespacedName) (T, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	o, ok := h.objects[kind+" "+key.String()].(T)
+	return o, ok
+}
+
+func (h *hub) Release(key types.NamespacedName) (*corev1alpha1.Release, bool) {
+	return lookup[*corev1alpha1.Release](h, "Release", key)
+}
+
+func (h *hub) Cluster(key types.NamespacedName) (*corev1alpha1.Cluster, bool) {
+	return lookup[*corev1alpha1.Cluster](h, "Cluster", key)
+}
+
+func (h *hub) Clusters() []*corev1alpha1.Cluster { return nil }
+
+func (h *hub) GitRepository(key types.NamespacedName) (*sourcev1alpha1.GitRepository, bool) {
+	return lookup[*sourcev1alpha1.GitRepository](h, "GitRepository", key)
+}
+
+func (h *hub) releases() []*corev1alpha1.Release {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out []*corev1alpha1.Release
+	for _, o := range h.objects {
+		if r, ok := o.(*corev1alpha1.Release); ok {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func (h *hub) ReleaseByUID(uid types.UID) (*corev1alpha1.Release, bool) {
+	for _, r := range h.releases() {
+		if r.UID == uid {
+			return r, true
+		}
+	}
+	return nil, false
+}
+
+func (h *hub) ReleasesByCluster(key types.NamespacedName) []*corev1alpha1.Release {
+	var out []*corev1alpha1.Release
+	for _, r := range h.releases() {
+		if r.Namespace == key.Namespace && r.Spec.ClusterRef.Name == key.Name {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func (h *hub) PutRelease(*corev1alpha1.Release)               {}
+func (h *hub) PutCluster(*corev1alpha1.Cluster)               {}
+func (h *hub) PutGitRepository(*sourcev1alpha1.GitRepository) {}
+func (h *hub) Done(_ context.Context, cluster, release types.UID, sequence int64) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.done = append(h.done, fmt.Sprintf("%s %s %d", cluster, release, sequence))
+	return nil
+}
+
+func (h *hub) Newest(_ context.Context, _ tunnel.ClusterID, release types.UID) (*tunnel.Report, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked = append(h.asked, release)
+	return h.answers[release], nil
+}
+
+func (h *hub) Transition(r *corev1alpha1.Release, warning bool, reason, _ string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.events = append(h.events, fmt.Sprintf("%s %s warning=%v", r.Name, reason, warning))
+}
+
+func (h *hub) questions() []types.UID {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.asked
+}
+
+// counted empties and returns the list of writes.
+func (h *hub) counted() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := h.writes
+	h.writes = nil
+	return out
+}
+
+// table is a registry's store over the hub's objects. Only what a Reporter
+// calls is there.
+type table struct {
+	h    *hub
+	kind string
+}
+
+func (t table) New() runtime.Object { return nil }
+
+func (t table) key(ctx context.Context, name string) string {
+	return t.kind + " " + genericapirequest.NamespaceValue(ctx) + "/" + name
+}
+
+func (t table) notFound(name string) error {
+	return apierrors.NewNotFound(corev1alpha1.Resource(t.kind), name)
+}
+
+func (t table) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+	t.h.mu.Lock()
+	defer t.h.mu.Unlock()
+	if o, ok := t.h.objects[t.key(ctx, name)]; ok {
+		return o, nil
+	}
+	return nil, t.notFound(name)
+}
+
+func (t table) Create(ctx context.Context, in runtime.Object, _ rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
+	o, ok := in.(object)
+	if !ok {
+		return nil, errors.New("not an object")
+	}
+	o.SetUID(types.UID("made-" + o.GetName()))
+	t.h.add(t.kind, o)
+	t.h.mu.Lock()
+	defer t.h.mu.Unlock()
+	t.h.writes = append(t.h.writes, t.kind+" "+o.GetName())
+	return o, nil
+}
+
+func (t table) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, _ rest.ValidateObjectFunc, _ rest.ValidateObjectUpdateFunc, _ bool, _ *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	t.h.mu.Lock()
+	defer t.h.mu.Unlock()
+	if t.h.failing != nil {
+		return nil, false, t.h.failing
+	}
+	old, ok := t.h.objects[t.key(ctx, name)]
+	if !ok {
+		return nil, false, t.notFound(name)
+	}
+	out, err := info.UpdatedObject(ctx, old)
+	if err != nil {
+		return nil, false, err
+	}
+	next, ok := out.(object)
+	if !ok {
+		return nil, false, errors.New("not an object")
+	}
+	if next != old {
+		t.h.version++
+		next.SetResourceVersion(strconv.Itoa(t.h.version))
+		t.h.objects[t.key(ctx, name)] = next
+		t.h.writes = append(t.h.writes, t.kind+" "+name)
+	}
+	return next, false, nil
+}
+
+func (t table) Delete(ctx context.Context, name string, _ rest.ValidateObjectFunc, _ *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	t.h.mu.Lock()
+	defer t.h.mu.Unlock()
+	if _, ok := t.h.objects[t.key(ctx, name)]; !ok {
+		return nil, false, t.notFound(name)
+	}
+	delete(t.h.objects, t.key(ctx, name))
+	return nil, true, nil
+}
+
+// inside runs a test with a running Reporter under fake time.
+func inside(t *testing.T, test func(t *testing.T, h *hub)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- h.reporter.Run(ctx) }()
+		test(t, h)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// pass lets fake time pass.
+func pass(d time.Duration) { <-time.NewTimer(d).C }
+
+const digest = "sha256:aa"
+
+// order is what the controller would have signed.
+func order(sequence int64) func(int64) (corev1alpha1.OrderStatus, error) {
+	return func(int64) (corev1alpha1.OrderStatus, error) {
+		payload, err := json.Marshal(tunnel.Order{Verb: tunnel.VerbApply, Sequence: sequence, Revision: "main@sha1:1", Objects: &tunnel.Layer{Digest: digest, Size: 1}})
+		return corev1alpha1.OrderStatus{Sequence: sequence, Payload: string(payload)}, err
+	}
+}
+
+// ordered adds a Release and hands in the outcome that orders it.
+func (h *hub) ordered(t *testing.T, name string) types.NamespacedName {
+	t.Helper()
+	h.add("Release", &corev1alpha1.Release{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID("uid-" + name), Generation: 1},
+		Spec:       corev1alpha1.ReleaseSpec{ClusterRef: corev1alpha1.ClusterReference{Name: "edge"}},
+	})
+	key := types.NamespacedName{Namespace: "team", Name: name}
+	err := h.reporter.Release(t.Context(), key, types.UID("uid-"+name), Outcome{
+		Generation: 1, Rendered: rendered, Order: order(10),
+		Render: &Render{SourceRevision: "main@sha1:1", InputsHash: "h", Status: corev1alpha1.RenderStatus{Objects: corev1alpha1.LayerReference{Digest: digest}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func report(name string, counter int64, change ...func(*tunnel.Report)) tunnel.Report {
+	r := well(10)
+	r.Release = tunnel.ReleaseRef{UID: "uid-" + name, Namespace: "team", Name: name}
+	r.Counter, r.AppliedRef = counter, digest
+	for _, c := range change {
+		c(r)
+	}
+	return *r
+}
+
+func moving(r *tunnel.Report) {
+	r.Settled = false
+	r.Applied = tunnel.Finding{Status: tunnel.False, Reason: "Progressing"}
+}
+
+func blocked(r *tunnel.Report) {
+	r.Settled = false
+	r.Applied = tunnel.Finding{Status: tunnel.False, Reason: "Blocked", Message: "waits for Deployment team/web"}
+}
+
+func withInventory(r *tunnel.Report) {
+	r.Inventory = []tunnel.InventoryEntry{{Version: "v1", Kind: "ConfigMap", Namespace: "team", Name: "a"}}
+}
+
+func ready(t *testing.T, h *hub, key types.NamespacedName) string {
+	t.Helper()
+	r, ok := h.Release(key)
+	if !ok {
+		t.Fatalf("%s is gone", key)
+	}
+	for _, c := range r.Status.Conditions {
+		if c.Type == "Ready" {
+			return string(c.Status) + " " + c.Reason
+		}
+	}
+	return ""
+}
+
+func equal(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func TestAnUndisturbedRolloutCostsTwoStatusWritesAndOneInventory(t *testing.T) {
+	inside(t, func(t *testing.T, h *hub) {
+		key := h.ordered(t, "web")
+		equal(t, "state", "False Progressing", ready(t, h, key))
+		for i := range 20 {
+			change := moving
+			answer := h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", int64(i+1), change, withInventory)})
+			equal(t, "taken", map[string]int64{"uid-web": int64(i + 1)}, answer.Taken)
+			pass(100 * time.Millisecond)
+		}
+		answer := h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 30)})
+		equal(t, "taken", map[string]int64{"uid-web": 30}, answer.Taken)
+		equal(t, "writes", []string{"Release web", "Inventory web", "Release web"}, h.counted())
+		equal(t, "state", "True Ready", ready(t, h, key))
+		r, _ := h.Release(key)
+		equal(t, "history", 1, len(r.Status.History))
+		equal(t, "events", []string{"web Progressing warning=false", "web Ready warning=false"}, h.events)
+
+		// The same again, and an idle hour, cost nothing.
+		h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 30), report("web", 31), report("web", 12)})
+		if err := h.reporter.Release(t.Context(), key, "uid-web", Outcome{Generation: 1, Rendered: rendered}); err != nil {
+			t.Error(err)
+		}
+		h.reporter.Connected(edge)
+		pass(time.Hour)
+		equal(t, "writes when idle", []string(nil), h.counted())
+		equal(t, "questions when idle", []types.UID(nil), h.questions())
+	})
+}
+
+func TestReportsWithinTheWindowAreOneWrite(t *testing.T) {
+	inside(t, func(t *testing.T, h *hub) {
+		h.ordered(t, "web")
+		h.counted()
+		var all sync.WaitGroup
+		for i := range 5 {
+			all.Go(func() {
+				degraded := func(r *tunnel.Report) {
+					r.Healthy = tunnel.Finding{Status: tunnel.False, Reason: "Degraded", Message: fmt.Sprint(i)}
+				}
+				h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", int64(i+1), degraded)})
+			})
+			pass(20 * time.Millisecond)
+		}
+		all.Wait()
+		equal(t, "writes", []string{"Release web"}, h.counted())
+	})
+}
+
+func TestProgressIsHeldUntilItHasBlockedForThirtySeconds(t *testing.T) {
+	inside(t, func(t *testing.T, h *hub) {
+		key := h.ordered(t, "web")
+		h.counted()
+		h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 1, blocked)})
+		pass(29 * time.Second)
+		equal(t, "writes after 29 s", []string(nil), h.counted())
+		pass(2 * time.Second)
+		equal(t, "writes after 31 s", []string{"Release web"}, h.counted())
+		equal(t, "state", "False Blocked", ready(t, h, key))
+		pass(10 * time.Minute)
+		equal(t, "writes when nothing changes", []string(nil), h.counted())
+		h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 2)})
+		equal(t, "writes when settled", []string{"Release web"}, h.counted())
+	})
+}
+
+func TestAFailureIsWrittenBeforeItSettles(t *testing.T) {
+	inside(t, func(t *testing.T, h *hub) {
+		key := h.ordered(t, "web")
+		h.counted()
+		rejected := func(r *tunnel.Report) {
+			r.Settled = false
+			r.Applied = tunnel.Finding{Status: tunnel.False, Reason: "DryRunFailed", Message: "ConfigMap team/a"}
+		}
+		for i := range 5 {
+			h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", int64(i+1), rejected, func(r *tunnel.Report) { r.Counts.Failed = int32(i) })})
+		}
+		equal(t, "state", "False DryRunFailed", ready(t, h, key))
+		equal(t, "writes of the same failure", []string{"Release web"}, h.counted())
+	})
+}
+
+func TestARefusedOrderIsNamed(t *testing.T) {
+	inside(t, func(t *testing.T, h *hub) {
+		key := h.ordered(t, "web")
+		h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 1, func(r *tunnel.Report) {
+			r.Sequence, r.Settled = 0, false
+			r.Refused, r.RefusedSequence = &tunnel.Finding{Status: tunnel.False, Reason: "OrderRefused", Message: "signature"}, 10
+		})})
+		equal(t, "state", "False OrderRefused", ready(t, h, key))
+	})
+}
+
+func TestReportsAboutOthersAreRefused(t *testing.T) {
+	inside(t, func(t *testing.T, h *hub) {
+		h.ordered(t, "web")
+		h.counted()
+		h.add("Cluster", &corev1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "other", UID: "c2"}})
+		answer := h.reporter.Observe(t.Context(), tunnel.ClusterID{Namespace: "team", Name: "other", UID: "c2"}, []tunnel.Report{report("web", 1)})
+		equal(t, "refused", map[string]string{"uid-web": "this Release is not of this cluster"}, answer.Refused)
+		answer = h.reporter.Observe(t.Context(), tunnel.ClusterID{Namespace: "team", Name: "edge", UID: "c0"}, []tunnel.Report{report("web", 1)})
+		equal(t, "refused", map[string]string{"uid-web": "this cluster was deleted on the hub"}, answer.Refused)
+		equal(t, "taken", map[string]int64{}, answer.Taken)
+		pass(time.Minute)
+		equal(t, "writes", []string(nil), h.counted())
+	})
+}
+
+func TestAReportAboutAReleaseThatIsGoneIsTaken(t *testing.T) {
+	inside(t, func(t *testing.T, h *hub) {
+		answer := h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("gone", 7), report("removed", 3, func(r *tunnel.Report) { r.Done = true })})
+		equal(t, "taken", map[string]int64{"uid-gone": 7, "uid-removed": 3}, answer.Taken)
+		equal(t, "done", []string{"c1 uid-removed 10"}, h.done)
+
+		// Deleted between report and write.
+		h.ordered(t, "web")
+		go func() {
+			pass(100 * time.Millisecond)
+			h.remove("Release", "web")
+		}()
+		answer = h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 1)})
+		equal(t, "taken", map[string]int64{"uid-web": 1}, answer.Taken)
+	})
+}
+
+func TestWhatCouldNotBeWrittenIsNotTaken(t *testing.T) {
+	inside(t, func(t *testing.T, h *hub) {
+		key := h.ordered(t, "web")
+		h.mu.Lock()
+		h.failing = errors.New("etcd is away")
+		h.mu.Unlock()
+		answer := h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 1)})
+		equal(t, "taken", map[string]int64{}, answer.Taken)
+		h.mu.Lock()
+		h.failing = nil
+		h.mu.Unlock()
+		pass(2 * time.Second)
+		equal(t, "state after a retry of our own", "True Ready", ready(t, h, key))
+		answer = h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 1)})
+		equal(t, "taken", map[string]int64{"uid-web": 1}, answer.Taken)
+	})
+}
+
+func TestCountersStartOverWithANewSession(t *testing.T) {
+	inside(t, func(t *testing.T, h *hub) {
+		key := h.ordered(t, "web")
+		h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 900)})
+		h.reporter.Connected(edge)
+		drifted := func(r *tunnel.Report) { r.InSync = tunnel.Finding{Status: tunnel.False, Reason: "Drifted"} }
+		h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 1, drifted)})
+		equal(t, "state", "False Drifted", ready(t, h, key))
+	})
+}
+
+func TestALostClusterGivesUnknownAtAPaceAndTheReturnAsks(t *testing.T) {
+	inside(t, func(t *testing.T, h *hub) {
+		const count = 200
+		for i := range count {
+			h.ordered(t, fmt.Sprint("r", i))
+		}
+		for i := range count {
+			h.reporter.Observe(t.Context(), edge, []tunnel.Report{report(fmt.Sprint("r", i), 1)})
+		}
+		h.counted()
+		lose := func() {
+			old, _ := h.Cluster(keyOf(edge))
+			if err := h.reporter.Cluster(t.Context(), keyOf(edge), "c1", func(s *corev1alpha1.ClusterStatus) error { s.Reachable = false; return nil }); err != nil {
+				t.Fatal(err)
+			}
+			next, _ := h.Cluster(keyOf(edge))
+			h.reporter.ClusterChanged(old, next)
+		}
+		lose()
+		pass(time.Second)
+		if got := len(h.counted()); got < 45 || got > 60 {
+			t.Errorf("%d writes in the first second, want about 50", got)
+		}
+		// The session is back: the sweep ends, and those swept are asked for.
+		if err := h.reporter.Cluster(t.Context(), keyOf(edge), "c1", func(s *corev1alpha1.ClusterStatus) error { s.Reachable = true; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Second)
+		h.counted()
+		pass(time.Minute)
+		equal(t, "writes after the return", []string(nil), h.counted())
+		unknown := 0
+		for _, r := range h.releases() {
+			if ready(t, h, types.NamespacedName{Namespace: "team", Name: r.Name}) == "Unknown Disconnected" {
+				unknown++
+				answer := report(r.Name, 1)
+				h.mu.Lock()
+				h.answers[r.UID] = &answer
+				h.mu.Unlock()
+			}
+		}
+		h.reporter.Connected(edge)
+		pass(time.Second)
+		equal(t, "asked", unknown, len(h.questions()))
+		for _, r := range h.releases() {
+			equal(t, "state of "+r.Name, "True Ready", ready(t, h, types.NamespacedName{Namespace: "team", Name: r.Name}))
+		}
+	})
+}
+
+func TestADeletionNamesWhatBlocksIt(t *testing.T) {
+	inside(t, func(t *testing.T, h *hub) {
+		key := h.ordered(t, "web")
+		r, _ := h.Release(key)
+		deleted := r.DeepCopy()
+		now := metav1.Now()
+		deleted.DeletionTimestamp = &now
+		h.add("Release", deleted)
+		h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 4, func(r *tunnel.Report) {
+			r.Settled = false
+			r.Applied = tunnel.Finding{Status: tunnel.False, Reason: "PruneFailed", Message: "ConfigMap team/a has finalizer x"}
+		})})
+		r, _ = h.Release(key)
+		equal(t, "state", "the agent carries out the last order: ConfigMap team/a has finalizer x", r.Status.Conditions[0].Message)
+		answer := h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 5, func(r *tunnel.Report) { r.Done = true })})
+		equal(t, "taken", map[string]int64{"uid-web": 5}, answer.Taken)
+		equal(t, "done", []string{"c1 uid-web 10"}, h.done)
+	})
+}
+
+func TestASourceIsWrittenOnlyWhenThereIsNews(t *testing.T) {
+	inside(t, func(t *testing.T, h *hub) {
+		h.add("GitRepository", &sourcev1alpha1.GitRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "apps", UID: "g1", Generation: 1}})
+		key := types.NamespacedName{Namespace: "team", Name: "apps"}
+		check := func(o SourceOutcome) {
+			if err := h.reporter.Source(t.Context(), key, "g1", o); err != nil {
+				t.Error(err)
+			}
+		}
+		good := SourceOutcome{Generation: 1, Revision: "main@sha1:1", Ready: Finding{"True", "Reachable", ""}}
+		check(good)
+		check(good)
+		equal(t, "writes", []string{"GitRepository apps"}, h.counted())
+		check(SourceOutcome{Generation: 1, Ready: Finding{"False", "Unreachable", "no route"}})
+		equal(t, "writes", []string{"GitRepository apps"}, h.counted())
+		g, _ := h.GitRepository(key)
+		equal(t, "the revision that was last seen stays", "main@sha1:1", g.Status.Revision)
+		if err := h.reporter.Source(t.Context(), key, "another", good); !errors.Is(err, ErrGone) {
+			t.Errorf("a write about another object gave %v, want ErrGone", err)
+		}
+	})
+}
+
+func TestNothingThatAnAgentSendsMakesAStatusThatIsRefused(t *testing.T) {
+	long := string(make([]byte, 100_000))
+	r := report("web", 1, func(r *tunnel.Report) {
+		r.Applied = tunnel.Finding{Status: "maybe", Reason: long, Message: long}
+		r.InSync = tunnel.Finding{Status: tunnel.True, Reason: "no reason", Message: "\xff\xfe"}
+		for range 200 {
+			r.Exceptions = append(r.Exceptions, tunnel.Exception{Kind: long, Name: long, Reason: "x y", Message: long})
+		}
+		r.Operation = &tunnel.Operation{Type: long, Phase: "", Message: long}
+	})
+	release := &corev1alpha1.Release{Status: corev1alpha1.ReleaseStatus{Sequence: 10}}
+	foldReport(release, &r, time.Now())
+	body, err := json.Marshal(release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(body) > 128<<10 {
+		t.Errorf("the status has %d bytes", len(body))
+	}
+	equal(t, "exceptions", 64, len(release.Status.Exceptions))
+	equal(t, "more", int32(136), release.Status.MoreExceptions)
+	for _, c := range release.Status.Conditions {
+		if c.Reason == "" || len(c.Message) > 32768 {
+			t.Errorf("condition %s has reason %q and a message of %d bytes", c.Type, c.Reason, len(c.Message))
+		}
+	}
+}
