@@ -89,12 +89,16 @@ bench: build ## Measure what docs/benchmarks.md states.
 ##@ Try
 
 .PHONY: demo
-demo: build ## One hub and two edge clusters on this machine, end to end; leaves them running.
-	@go run ./e2e/demo up
+demo: build bin/convoy-demo ## One hub and two edge clusters on this machine, end to end; leaves them running.
+	@bin/convoy-demo up
 
 .PHONY: demo-down
-demo-down: ## End what `make demo` left running.
-	@go run ./e2e/demo down
+demo-down: bin/convoy-demo ## End what `make demo` left running.
+	@bin/convoy-demo down
+
+.PHONY: bin/convoy-demo
+bin/convoy-demo:
+	@go build -o $@ ./e2e/demo
 
 .PHONY: cluster
 cluster: ## Start a control plane for a person: make cluster NAME=x.

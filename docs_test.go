@@ -46,7 +46,7 @@ func TestEveryDirectDependencyHasItsReason(t *testing.T) {
 			required = append(required, one.Path)
 		}
 	}
-	row := regexp.MustCompile("(?m)^\\| `([a-zA-Z0-9./-]+\\.[a-zA-Z0-9./-]+)` \\| [^|]+ \\| ([^|]*) \\|$")
+	row := regexp.MustCompile("(?m)^\\| `([a-zA-Z0-9._/-]+)` \\| [^|]+ \\| ([^|]*) \\|$")
 	var explained []string
 	for _, found := range row.FindAllStringSubmatch(read(t, "docs/dependencies.md"), -1) {
 		explained = append(explained, found[1])
