@@ -52,6 +52,10 @@ type Options struct {
 	Reports  Reports
 	Clusters Clusters
 
+	// Changed is told when a Cluster gets its first session and loses its last one,
+	// in that order for each. It must not block. May be nil.
+	Changed func(cluster tunnel.ClusterID, connected bool)
+
 	// Now is the time for certificates, tokens and nonces. Default: time.Now.
 	Now func() time.Time
 	// Registerer of the metrics. Default: none.
@@ -99,6 +103,9 @@ func New(o Options) (*Gateway, error) {
 	if o.Registerer == nil {
 		o.Registerer = prometheus.NewRegistry()
 	}
+	if o.Changed == nil {
+		o.Changed = func(tunnel.ClusterID, bool) {}
+	}
 	if len(o.Names) == 0 {
 		o.Names = []string{"localhost", "127.0.0.1", "::1"}
 	}
@@ -115,7 +122,7 @@ func New(o Options) (*Gateway, error) {
 		enroll:   rate.NewLimiter(EnrollRate, EnrollBurst),
 		nonces:   newNonces(o.Now),
 		joined:   &joined{who: map[string]string{}},
-		sessions: newSessions(),
+		sessions: newSessions(o.Changed),
 		large:    make(chan struct{}, MaxLargeBodies),
 		encoders: make(chan struct{}, MaxEncoders),
 		ready:    make(chan struct{}),

@@ -11,8 +11,6 @@ import (
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/pkg/tunnel"
@@ -47,13 +45,13 @@ func (g *Gateway) recordConnected(ctx context.Context, id tunnel.ClusterID, hell
 	cluster, ok := g.opts.Clusters.ByUID(id.UID)
 	if ok {
 		wanted := cluster.Status.DeepCopy()
-		connected(wanted, hello, g.opts.Now())
+		connected(wanted, hello)
 		if equality.Semantic.DeepEqual(wanted, &cluster.Status) {
 			return nil
 		}
 	}
 	err := g.opts.Clusters.Update(ctx, id, func(status *v1alpha1.ClusterStatus) error {
-		connected(status, hello, g.opts.Now())
+		connected(status, hello)
 		return nil
 	})
 	if err != nil {
@@ -62,8 +60,9 @@ func (g *Gateway) recordConnected(ctx context.Context, id tunnel.ClusterID, hell
 	return nil
 }
 
-// connected is the status of a Cluster with a session.
-func connected(status *v1alpha1.ClusterStatus, hello *tunnel.Hello, now time.Time) {
+// connected is the status of a Cluster with a session. Its conditions are made
+// where it is written.
+func connected(status *v1alpha1.ClusterStatus, hello *tunnel.Hello) {
 	status.Reachable = true
 	if hello != nil {
 		versions := slices.Compact(slices.Sorted(slices.Values(hello.APIVersions)))
@@ -75,21 +74,6 @@ func connected(status *v1alpha1.ClusterStatus, hello *tunnel.Hello, now time.Tim
 		status.ClusterUID = hello.TargetUID
 		status.AgentVersion = hello.AgentVersion
 	}
-	setReady(status, metav1.ConditionTrue, v1alpha1.ReasonConnected, "The agent has a session", now)
-}
-
-// disconnected is the status of a Cluster without one.
-func disconnected(status *v1alpha1.ClusterStatus, now time.Time) {
-	status.Reachable = false
-	setReady(status, metav1.ConditionFalse, v1alpha1.ReasonDisconnected, "The agent has had no session for "+Grace.String()+" or longer; it goes on enforcing what it has", now)
-}
-
-func setReady(status *v1alpha1.ClusterStatus, is metav1.ConditionStatus, reason, message string, now time.Time) {
-	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: is, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now)}
-	if old := meta.FindStatusCondition(status.Conditions, c.Type); old != nil {
-		c.ObservedGeneration = old.ObservedGeneration
-	}
-	meta.SetStatusCondition(&status.Conditions, c)
 }
 
 // watchReachable keeps statuses and sessions together: what a missed write or a
@@ -126,7 +110,7 @@ func (g *Gateway) compareReachable(ctx context.Context, pace *rate.Limiter) erro
 			continue // came back meanwhile
 		}
 		err := g.opts.Clusters.Update(ctx, id, func(status *v1alpha1.ClusterStatus) error {
-			disconnected(status, g.opts.Now())
+			status.Reachable = false
 			return nil
 		})
 		if err != nil {

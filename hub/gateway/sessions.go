@@ -15,6 +15,8 @@ import (
 // Sessions is the table of live sessions, by Cluster UID. The newest session of
 // a Cluster wins.
 type Sessions struct {
+	changed func(tunnel.ClusterID, bool)
+
 	mu   sync.RWMutex
 	live map[string]*session
 	// left tells when the last session of a Cluster ended, until its status says
@@ -22,8 +24,8 @@ type Sessions struct {
 	left map[string]time.Time
 }
 
-func newSessions() *Sessions {
-	return &Sessions{live: map[string]*session{}, left: map[string]time.Time{}}
+func newSessions(changed func(tunnel.ClusterID, bool)) *Sessions {
+	return &Sessions{changed: changed, live: map[string]*session{}, left: map[string]time.Time{}}
 }
 
 // Info is what is known of a live session. It is never written to storage.
@@ -95,6 +97,9 @@ func (s *Sessions) add(one *session) *session {
 	old := s.live[one.id.UID]
 	s.live[one.id.UID] = one
 	delete(s.left, one.id.UID)
+	if old == nil {
+		s.changed(one.id, true) // under the lock, so that the order is right
+	}
 	return old
 }
 
@@ -105,6 +110,7 @@ func (s *Sessions) remove(one *session) {
 	if s.live[one.id.UID] == one {
 		delete(s.live, one.id.UID)
 		s.left[one.id.UID] = time.Now()
+		s.changed(one.id, false)
 	}
 }
 

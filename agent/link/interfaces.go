@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"context"
+	"time"
+
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+// Engine takes orders.
+type Engine interface {
+	// Accept takes an order whose signature was verified. An error means that it
+	// was refused, which the engine reports by itself.
+	Accept(order tunnel.Order, signed tunnel.Signed) error
+	// Head tells which orders the hub has for this Cluster, by Release UID, proven
+	// by a signed head that was just received. What the engine holds beyond it is
+	// unknown to the hub, and kept. orders is not used afterwards.
+	Head(head tunnel.Head, orders map[string]int64)
+	// Have is what the engine holds: Release UID to sequence.
+	Have() map[string]int64
+}
+
+// Reporting is the rest of what the link tells the engine.
+type Reporting interface {
+	// Acknowledged: the hub has the report with that counter, or a newer one.
+	Acknowledged(releaseUID string, counter int64)
+	// Refuse reports an order that was not handed over, since its signature does
+	// not verify or it cannot be read. What is said of it is not to be trusted.
+	Refuse(release tunnel.ReleaseRef, sequence int64, finding tunnel.Finding)
+	// Newest is the newest report of a Release, for the hub that asks live.
+	Newest(releaseUID string) (tunnel.Report, bool)
+}
+
+// IdentityStore keeps the identity over restarts.
+type IdentityStore interface {
+	// Load returns ErrNoIdentity when there is none.
+	Load(ctx context.Context) (*Identity, error)
+	// Save replaces it whole.
+	Save(ctx context.Context, id *Identity) error
+}
+
+// Identity is what the agent is and whom it trusts.
+type Identity struct {
+	Hub        string `json:"hub"`
+	ClusterUID string `json:"clusterUID"`
+	GatewayURL string `json:"gatewayURL"`
+	// JoinKey is the public key of the token that was used, so that it is not
+	// tried again.
+	JoinKey []byte `json:"joinKey"`
+	// CAPin is the pin from the token, HubCA what the hub presented under it, PEM.
+	CAPin string `json:"caPin"`
+	HubCA []byte `json:"hubCA,omitempty"`
+	// OrderKeys sign orders.
+	OrderKeys [][]byte `json:"orderKeys,omitempty"`
+	// BoundKey is the seed of the long-lived Ed25519 key. Secret.
+	BoundKey []byte `json:"boundKey"`
+	// ClientKey is the P-256 key of the certificate, PKCS #8 DER. Secret.
+	ClientKey []byte `json:"clientKey"`
+	// Certificate, PEM; empty before the join was answered.
+	Certificate []byte `json:"certificate,omitempty"`
+	// HubTime is the latest time that the hub was heard to say.
+	HubTime time.Time `json:"hubTime"`
+	// Next is an identity that is being joined as with a newer token.
+	Next *Identity `json:"next,omitempty"`
+}
+
+// Joined tells whether a hub has ever answered for it.
+func (i *Identity) Joined() bool { return i != nil && len(i.Certificate) > 0 }

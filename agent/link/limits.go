@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Limits of the agent's end. Those that both ends know are in pkg/tunnel.
+const (
+	// DialTimeout bounds all from the first packet to the answered hello.
+	DialTimeout = 45 * time.Second
+	// BlobWait is how long Open waits for a session.
+	BlobWait = 30 * time.Second
+	// ReportGap between two reports about one Release.
+	ReportGap = 200 * time.Millisecond
+	// MaxPosts of reports at once: the hub answers when it has written.
+	MaxPosts = 4
+	// MaxPending reports that are not acknowledged, one a Release.
+	MaxPending = 2 * 10000
+	// PostTimeout of one request with reports.
+	PostTimeout = 60 * time.Second
+	// RequestTimeout of hello and renewal.
+	RequestTimeout = 30 * time.Second
+	// ReopenGap between two orders streams of one session.
+	ReopenGap = time.Second
+	// OrdersSilence: an orders stream without a line for so long is opened anew.
+	OrdersSilence = 75 * time.Second
+	// WatchInterval of the loop that looks for a dead session.
+	WatchInterval = 5 * time.Second
+	// HubTimeGap between two writes of the hub's time.
+	HubTimeGap = time.Hour
+	// TokenPoll: how often a refused agent looks for a new token.
+	TokenPoll = 15 * time.Second
+	// RenewRetry after a renewal that failed, give or take half.
+	RenewRetry = 5 * time.Minute
+)
+
+// Backoff says when to dial again. Waits are drawn evenly between 0 and what is
+// written here, so that a fleet that lost its hub comes back spread out.
+type Backoff struct {
+	// Start: before the first dial of a program that has an identity.
+	Start time.Duration
+	// Lost: before the first retry after a session that was up.
+	Lost time.Duration
+	// Base doubles with each failure, up to Max.
+	Base, Max time.Duration
+	// Steady: a session that was up for so long starts the doubling anew.
+	Steady time.Duration
+	// RefusedMin to RefusedMax: after the hub said no.
+	RefusedMin, RefusedMax time.Duration
+}
+
+// DefaultBackoff is for a fleet.
+func DefaultBackoff() Backoff {
+	return Backoff{
+		Start: 15 * time.Second, Lost: 30 * time.Second, Base: 2 * time.Second, Max: 120 * time.Second,
+		Steady: 120 * time.Second, RefusedMin: 5 * time.Minute, RefusedMax: 15 * time.Minute,
+	}
+}
+
+// QuickBackoff is for tests and benchmarks.
+func QuickBackoff() Backoff {
+	return Backoff{
+		Start: time.Millisecond, Lost: 100 * time.Millisecond, Base: 50 * time.Millisecond, Max: time.Second,
+		Steady: 10 * time.Second, RefusedMin: 200 * time.Millisecond, RefusedMax: 400 * time.Millisecond,
+	}
+}
+
+// wait after failure number failures in a row, from 1; lost tells that a session
+// was up, said that the hub refused, hint is what it asked for, 0 for nothing.
+func (b Backoff) wait(failures int, lost, said bool, hint time.Duration) time.Duration {
+	switch {
+	case hint > 0:
+		return hint + upTo(hint)
+	case said:
+		return b.RefusedMin + upTo(b.RefusedMax-b.RefusedMin)
+	}
+	most := b.Max
+	if failures < 16 {
+		most = min(b.Max, b.Base<<(failures-1))
+	}
+	if lost {
+		most = max(most, b.Lost)
+	}
+	return upTo(most)
+}
+
+func upTo(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return rand.N(d) //nolint:gosec // spreads load, hides nothing
+}
