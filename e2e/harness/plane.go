@@ -70,7 +70,7 @@ func Start(ctx context.Context, opts Options) (*Plane, error) {
 }
 
 // T starts a plane for a test, which fails when that fails, and stops it when
-// the test ends.
+// the test ends. The logs of a test that failed are kept with -artifacts.
 func T(t testing.TB, opts Options) *Plane {
 	t.Helper()
 	p, err := Start(t.Context(), opts)
@@ -78,6 +78,9 @@ func T(t testing.TB, opts Options) *Plane {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		if t.Failed() {
+			p.tellFailure(t)
+		}
 		if err := p.Stop(); err != nil {
 			t.Errorf("stop plane: %v", err)
 		}

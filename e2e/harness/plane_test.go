@@ -5,6 +5,8 @@ package harness
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -80,6 +82,38 @@ func TestPlane(t *testing.T) {
 	t.Run("the container of a Deployment runs as its manifest says", func(t *testing.T) {
 		t.Parallel()
 		testPod(ctx, t, p)
+	})
+	t.Run("waiting for kinds ends when discovery lists them all", func(t *testing.T) {
+		t.Parallel()
+		discovery := p.Client().Discovery()
+		if err := WaitServed(ctx, discovery, appsv1.SchemeGroupVersion, "deployments", "deployments/status"); err != nil {
+			t.Error(err)
+		}
+		short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+		defer cancel()
+		err := WaitServed(short, discovery, appsv1.SchemeGroupVersion, "deployments", "nothings")
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "[nothings]") {
+			t.Errorf("error %v, want a deadline and the name that is missing", err)
+		}
+	})
+	t.Run("the logs of a plane can be saved, and its use of the machine read", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		if err := p.SaveLogs(dir); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"supervisor.log", "plane/audit.log", "plane/kube-apiserver.log"} {
+			if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+				t.Error(err)
+			}
+		}
+		u, err := UsageOf(p.PID(APIServer))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u.RSS < 50<<20 || u.Private <= 0 || u.Private > u.RSS || u.CPU < 100*time.Millisecond {
+			t.Errorf("the API server takes %+v", u)
+		}
 	})
 	t.Run("waiting tells what the object looked like last", func(t *testing.T) {
 		t.Parallel()

@@ -65,6 +65,9 @@ type Pod struct {
 // until Stop or the end of the plane.
 func (p *Plane) RunPod(ctx context.Context, opts PodOptions) (*Pod, error) {
 	what := opts.Namespace + "/" + opts.Deployment
+	if os.Geteuid() != 0 {
+		return nil, fmt.Errorf("run pod of %s: namespaces as another user than root: %w", what, ErrUnsupported)
+	}
 	deployment, err := p.client.AppsV1().Deployments(opts.Namespace).Get(ctx, opts.Deployment, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("run pod of %s: %w", what, err)
@@ -237,6 +240,7 @@ func (pod *Pod) run(ctx context.Context, wanted <-chan *corev1.Pod) {
 			}
 		case <-ended:
 			ended = nil
+			pod.set(func() { pod.lastErr = pod.process.ended() })
 			if time.Since(started) > restartReset {
 				backOff = restartBackOff
 			}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 )
 
@@ -54,6 +56,35 @@ func WaitGone(ctx context.Context, client dynamic.Interface, gvr schema.GroupVer
 		return fmt.Errorf("wait for the end of %s %s/%s: %w", gvr.GroupResource(), namespace, name, err)
 	}
 	return nil
+}
+
+// WaitServed waits until discovery of the API server lists these resources, in
+// plural, of a group and version. Discovery of an aggregated API server is
+// behind its readiness. Give ctx a deadline.
+func WaitServed(ctx context.Context, client discovery.DiscoveryInterface, gv schema.GroupVersion, plurals ...string) error {
+	for {
+		missing, err := unserved(client, gv, plurals)
+		if err == nil && len(missing) == 0 {
+			return nil
+		}
+		if pause(ctx, watchPause) != nil {
+			return fmt.Errorf("wait for %s of %s to be served: %w", missing, gv, errors.Join(context.Cause(ctx), err))
+		}
+	}
+}
+
+func unserved(client discovery.DiscoveryInterface, gv schema.GroupVersion, plurals []string) ([]string, error) {
+	list, err := client.ServerResourcesForGroupVersion(gv.String())
+	if err != nil {
+		return plurals, fmt.Errorf("discover: %w", err)
+	}
+	var missing []string
+	for _, want := range plurals {
+		if !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == want }) {
+			missing = append(missing, want)
+		}
+	}
+	return missing, nil
 }
 
 // As converts an object to a typed one.
