@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package file is the backend of the render store that stands on a folder: the
+// third step of the flow source -> render -> store -> deliver -> apply -> observe
+// -> report.
+//
+//	DIR/blobs/sha256/<hex>   objects layers
+//	DIR/blobs/sealed/<hex>   sealed layers, encrypted
+//	DIR/tmp/                 what is being written
+//
+// A blob is written to tmp, synced, renamed, and its folder synced: after a crash
+// at any instruction it is there whole or not at all. There is no index that
+// could disagree.
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"kumodo.io/convoy/hub/store"
+)
+
+// Backend keeps blobs as files.
+type Backend struct{ dir string }
+
+var _ store.Backend = (*Backend)(nil)
+
+// New opens the folder, makes it if need be (mode 0700), and removes what a
+// crash left half written. One process at a time may have it.
+func New(dir string) (*Backend, error) {
+	temp := filepath.Join(dir, "tmp")
+	if err := os.RemoveAll(temp); err != nil {
+		return nil, fmt.Errorf("render store: %w", err)
+	}
+	for _, folder := range []string{temp, filepath.Join(dir, "blobs")} {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return nil, fmt.Errorf("render store: %w", err)
+		}
+	}
+	return &Backend{dir: dir}, nil
+}
+
+// path of a blob. Names are made by package store; the check is a second lock.
+func (b *Backend) path(name string) (string, error) {
+	folder, digits, ok := strings.Cut(name, "/")
+	if !ok || !plainWord(folder) || !plainWord(digits) {
+		return "", fmt.Errorf("%w: %q", store.ErrDigest, name)
+	}
+	return filepath.Join(b.dir, "blobs", folder, digits), nil
+}
+
+func plainWord(s string) bool {
+	for _, c := range s {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// Create implements store.Backend.
+func (b *Backend) Create(context.Context) (store.Pending, error) {
+	f, err := os.CreateTemp(filepath.Join(b.dir, "tmp"), "blob-*")
+	if err != nil {
+		return nil, fmt.Errorf("render store: %w", err)
+	}
+	return &pending{File: f, backend: b}, nil
+}
+
+// Open implements store.Backend.
+func (b *Backend) Open(_ context.Context, name string) (io.ReadCloser, int64, error) {
+	path, err := b.path(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, store.ErrNotFound
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, info.Size(), nil
+}
+
+// Delete implements store.Backend.
+func (b *Backend) Delete(_ context.Context, name string) error {
+	path, err := b.path(name)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// List implements store.Backend.
+func (b *Backend) List(ctx context.Context, folder string, each func(string, time.Time) error) error {
+	if !plainWord(folder) {
+		return store.ErrDigest
+	}
+	dir, err := os.Open(filepath.Join(b.dir, "blobs", folder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(list(ctx, dir, folder, each), dir.Close())
+}
+
+func list(ctx context.Context, dir *os.File, folder string, each func(string, time.Time) error) error {
+	for {
+		entries, err := dir.ReadDir(256)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			info, err := entry.Info()
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // deleted meanwhile
+			}
+			if err != nil {
+				return err
+			}
+			if err := each(folder+"/"+entry.Name(), info.ModTime()); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+type pending struct {
+	*os.File
+	backend *Backend
+}
+
+// Commit implements store.Pending.
+func (p *pending) Commit(name string) error {
+	path, err := p.backend.path(name)
+	if err == nil {
+		err = p.Sync()
+	}
+	if err != nil {
+		return errors.Join(err, p.Abort())
+	}
+	if err := p.Close(); err != nil {
+		return errors.Join(err, os.Remove(p.Name()))
+	}
+	folder := filepath.Dir(path)
+	if err := os.Rename(p.Name(), path); errors.Is(err, fs.ErrNotExist) {
+		// The first blob of a folder.
+		if err = os.MkdirAll(folder, 0o700); err == nil {
+			err = errors.Join(os.Rename(p.Name(), path), syncDir(filepath.Dir(folder)))
+		}
+		if err != nil {
+			return err
+		}
+	} else if err != nil {
+		return errors.Join(err, os.Remove(p.Name()))
+	}
+	return syncDir(folder)
+}
+
+// Abort implements store.Pending.
+func (p *pending) Abort() error { return errors.Join(p.Close(), os.Remove(p.Name())) }
+
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

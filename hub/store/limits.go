@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+const (
+	// MaxBlobBytes is the size of one layer of a render.
+	MaxBlobBytes = 128 << 20
+
+	// chunkBytes is how much of a sealed blob is encrypted in one piece.
+	chunkBytes = 64 << 10
+	// maxHeadBytes bounds the head of a sealed blob.
+	maxHeadBytes = 4 << 10
+)
