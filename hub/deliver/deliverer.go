@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"crypto/ed25519"
+	"fmt"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+// Options of a Deliverer. HubID, Key, Releases and Keys are required.
+type Options struct {
+	// HubID stands in each order and head.
+	HubID string
+	// Key signs.
+	Key      ed25519.PrivateKey
+	Releases Releases
+	Keys     Keys
+
+	Clock      clock.WithTicker
+	Registerer prometheus.Registerer
+}
+
+// Deliverer keeps the current orders of each Cluster.
+type Deliverer struct {
+	// Static after New.
+	options Options
+	public  ed25519.PublicKey
+	clock   clock.WithTicker
+	metrics *metrics
+	loaded  chan struct{}
+	// strike holds the keys to delete; the newest request wakes Run.
+	strike chan struct{}
+
+	mu sync.Mutex
+	// sets by Cluster UID; all below is guarded by mu.
+	sets map[types.UID]*set
+	// ordered holds the apply order of each Release, by its UID.
+	ordered map[types.UID]tunnel.Order
+	// buried holds the last order of each deleted Release, by its UID.
+	buried map[types.UID]*Tombstone
+	// struck are keys that are no longer needed, and not deleted yet.
+	struck map[string]struct{}
+	onDone func(release types.UID)
+}
+
+// New makes a Deliverer. It starts nothing.
+func New(options Options) (*Deliverer, error) {
+	if options.HubID == "" || len(options.Key) != ed25519.PrivateKeySize || options.Releases == nil || options.Keys == nil {
+		return nil, fmt.Errorf("%w: hub id, key, Releases and Keys are required", ErrOptions)
+	}
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	public, ok := options.Key.Public().(ed25519.PublicKey)
+	if !ok {
+		return nil, fmt.Errorf("%w: the key has no Ed25519 public half", ErrOptions)
+	}
+	d := &Deliverer{
+		options: options, public: public, clock: options.Clock,
+		loaded: make(chan struct{}), strike: make(chan struct{}, 1),
+		sets: map[types.UID]*set{}, ordered: map[types.UID]tunnel.Order{}, buried: map[types.UID]*Tombstone{},
+		struck: map[string]struct{}{}, onDone: func(types.UID) {},
+	}
+	d.metrics = newMetrics(options.Registerer, d)
+	return d, nil
+}
+
+// OnDone sets who is told when an agent has carried out the last order of a
+// Release. Called before Run; the function must not block.
+func (d *Deliverer) OnDone(told func(release types.UID)) { d.onDone = told }
+
+// Loaded is closed when the last orders of deleted Releases are read: no set is
+// complete before.
+func (d *Deliverer) Loaded() <-chan struct{} { return d.loaded }
+
+// Run reads the stored orders, renews heads, and strikes off what is done or
+// too old, until ctx ends.
+func (d *Deliverer) Run(ctx context.Context) error {
+	if err := d.load(ctx); err != nil {
+		return err
+	}
+	close(d.loaded)
+	heads := d.clock.NewTicker(headCheck)
+	defer heads.Stop()
+	expiry := d.clock.NewTicker(expireEvery)
+	defer expiry.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-heads.C():
+			d.renewHeads()
+			d.deleteStruck(ctx) // what failed before is tried again
+		case <-expiry.C():
+			d.expire(ctx)
+		case <-d.strike:
+			d.deleteStruck(ctx)
+		}
+	}
+}
+
+func (d *Deliverer) renewHeads() {
+	now := d.clock.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.sets {
+		if s.changed != nil && now.Sub(s.headAt) >= headLife/2 {
+			s.changeLocked()
+		}
+	}
+}
+
+// Current returns a Cluster's orders, in no order, the signed head over exactly
+// these, and a channel that closes at the next change and when the head is half
+// over. The list is not changed afterwards. An unknown Cluster has none.
+func (d *Deliverer) Current(clusterUID string) ([]tunnel.SignedOrder, tunnel.Signed, <-chan struct{}) {
+	now := d.clock.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.setLocked(types.UID(clusterUID))
+	if s.list == nil || now.Sub(s.headAt) >= headLife/2 {
+		if err := d.buildLocked(types.UID(clusterUID), s, now); err != nil {
+			// The JSON of a plain struct does not fail. If it did: nothing is listed and
+			// nothing proves it, so that the agent keeps what it has.
+			s.list, s.head = nil, tunnel.Signed{}
+		}
+	}
+	if s.changed == nil {
+		s.changed = make(chan struct{})
+	}
+	return s.list, s.head, s.changed
+}
+
+// Allowed says whether an order that the Cluster has now names a digest, and as
+// which layer.
+func (d *Deliverer) Allowed(clusterUID, digest string) (layer tunnel.Layer, sealed, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, known := d.sets[types.UID(clusterUID)]
+	if !known {
+		return tunnel.Layer{}, false, false
+	}
+	if s.layers == nil {
+		s.layers = map[string]allowed{}
+		for uid := range s.orders {
+			if d.buried[uid] != nil {
+				continue
+			}
+			order := d.ordered[uid]
+			if order.Objects != nil {
+				s.layers[order.Objects.Digest] = allowed{*order.Objects, false}
+			}
+			if order.Sealed != nil {
+				s.layers[order.Sealed.Digest] = allowed{*order.Sealed, true}
+			}
+		}
+	}
+	a, ok := s.layers[digest]
+	return a.layer, a.sealed, ok
+}
+
+// Ordered is the apply order that a Release has now, if it is one that this hub
+// signed.
+func (d *Deliverer) Ordered(release types.UID) (tunnel.Order, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	order, ok := d.ordered[release]
+	return order, ok
+}

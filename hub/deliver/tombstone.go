@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+// Tombstone is the last order of a deleted Release.
+type Tombstone struct {
+	ClusterUID types.UID
+	Release    tunnel.ReleaseRef
+	Verb       tunnel.Verb
+	Sequence   int64
+	Signed     tunnel.Signed
+	// At is when it was made.
+	At time.Time
+	// Done: the agent has carried it out; the Release is still there.
+	Done bool
+}
+
+func (t *Tombstone) key() string { return Prefix + string(t.ClusterUID) + "/" + t.Release.UID }
+
+// Buried is the last order of a Release, if it has one.
+func (d *Deliverer) Buried(release types.UID) (Tombstone, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if t := d.buried[release]; t != nil {
+		return *t, true
+	}
+	return Tombstone{}, false
+}
+
+// Waiting counts the last orders that a Cluster has not carried out.
+func (d *Deliverer) Waiting(cluster types.UID) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.sets[cluster]
+	if s == nil {
+		return 0
+	}
+	count := 0
+	for uid := range s.buried {
+		if !d.buried[uid].Done {
+			count++
+		}
+	}
+	return count
+}
+
+// Bury makes and stores the last order of a Release: remove or release. It is
+// in etcd when Bury returns, so that the Release may go. A Release that has one
+// with the same verb keeps it. ErrNothingOrdered: there is nothing to undo.
+func (d *Deliverer) Bury(ctx context.Context, release *v1alpha1.Release, verb tunnel.Verb) (Tombstone, error) {
+	last := release.Status.Sequence
+	var cluster types.UID
+	if buried, ok := d.Buried(release.UID); ok {
+		if buried.Verb == verb {
+			return buried, nil
+		}
+		last, cluster = max(last, buried.Sequence), buried.ClusterUID
+	} else if order, ok := d.Ordered(release.UID); ok {
+		cluster = types.UID(order.ClusterUID)
+	} else {
+		return Tombstone{}, ErrNothingOrdered
+	}
+	order := d.order(release, cluster, verb, last)
+	signed, err := d.sign(order)
+	if err != nil {
+		return Tombstone{}, err
+	}
+	t := &Tombstone{ClusterUID: cluster, Release: order.Release, Verb: verb, Sequence: order.Sequence, Signed: signed, At: order.IssuedAt}
+	value, err := json.Marshal(signed)
+	if err != nil {
+		return Tombstone{}, fmt.Errorf("encode the last order: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	if _, err := d.options.Keys.Put(ctx, t.key(), string(value)); err != nil {
+		return Tombstone{}, fmt.Errorf("store the last order: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.struck, t.key())
+	d.buryLocked(t)
+	return *t, nil
+}
+
+func (d *Deliverer) buryLocked(t *Tombstone) {
+	uid := types.UID(t.Release.UID)
+	d.buried[uid] = t
+	s := d.setLocked(t.ClusterUID)
+	s.buried[uid] = struct{}{}
+	s.changeLocked()
+}
+
+// exhumeLocked forgets a tombstone and lets Run delete its key.
+func (d *Deliverer) exhumeLocked(t *Tombstone) {
+	uid := types.UID(t.Release.UID)
+	delete(d.buried, uid)
+	if s := d.sets[t.ClusterUID]; s != nil {
+		delete(s.buried, uid)
+		s.changeLocked()
+	}
+	d.struck[t.key()] = struct{}{}
+	select {
+	case d.strike <- struct{}{}:
+	default:
+	}
+}
+
+// Done is told when the Cluster's agent has carried out the last order of a
+// Release. The order goes when the Release has gone: until then nothing else is
+// listed for it, or the apply order would come back.
+func (d *Deliverer) Done(_ context.Context, cluster, release types.UID, sequence int64) error {
+	_, alive := d.options.Releases.ReleaseByUID(release)
+	d.mu.Lock()
+	t := d.buried[release]
+	if t == nil || t.ClusterUID != cluster || sequence < t.Sequence {
+		d.mu.Unlock()
+		return nil
+	}
+	if alive {
+		t.Done = true
+	} else {
+		d.exhumeLocked(t)
+	}
+	d.metrics.done.Inc()
+	d.mu.Unlock()
+	d.onDone(release)
+	return nil
+}
+
+// Forget drops all that is kept for a Cluster that was deleted: no agent can
+// come back under its UID.
+func (d *Deliverer) Forget(ctx context.Context, cluster types.UID) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	if _, err := d.options.Keys.Delete(ctx, Prefix+string(cluster)+"/", clientv3.WithPrefix()); err != nil {
+		return fmt.Errorf("delete the last orders of a deleted Cluster: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.sets[cluster]
+	if s == nil {
+		return nil
+	}
+	for uid := range s.buried {
+		delete(d.buried, uid)
+	}
+	clear(s.buried)
+	s.changeLocked()
+	if len(s.orders) == 0 {
+		delete(d.sets, cluster)
+	}
+	return nil
+}
+
+// deleteStruck deletes the keys that are no longer needed. What fails stays for
+// the next time; an order that is sent once more is carried out once more.
+func (d *Deliverer) deleteStruck(ctx context.Context) {
+	d.mu.Lock()
+	keys := make([]string, 0, len(d.struck))
+	for key := range d.struck {
+		keys = append(keys, key)
+	}
+	d.mu.Unlock()
+	for _, key := range keys {
+		asked, cancel := context.WithTimeout(ctx, storeTimeout)
+		_, err := d.options.Keys.Delete(asked, key)
+		cancel()
+		if err != nil {
+			logr.FromContextOrDiscard(ctx).Error(err, "An order that was carried out is still stored")
+			return
+		}
+		d.mu.Lock()
+		delete(d.struck, key)
+		d.mu.Unlock()
+	}
+}
+
+// expire gives up on agents that did not come back.
+func (d *Deliverer) expire(ctx context.Context) {
+	now := d.clock.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, t := range d.buried {
+		if now.Sub(t.At) > keepBuried {
+			logr.FromContextOrDiscard(ctx).Info("The objects of a deleted Release are left behind: its cluster was away too long",
+				"release", t.Release.Namespace+"/"+t.Release.Name, "sequence", t.Sequence)
+			d.metrics.expired.Inc()
+			d.exhumeLocked(t)
+		}
+	}
+}
+
+// load reads the stored orders in pages. One that cannot be read is left where
+// it is, and named: it is somebody's last order.
+func (d *Deliverer) load(ctx context.Context) error {
+	from, end := Prefix, clientv3.GetPrefixRangeEnd(Prefix)
+	for {
+		asked, cancel := context.WithTimeout(ctx, storeTimeout)
+		page, err := d.options.Keys.Get(asked, from, clientv3.WithRange(end), clientv3.WithLimit(pageSize))
+		cancel()
+		if err != nil {
+			return fmt.Errorf("read the stored orders: %w", err)
+		}
+		for _, kv := range page.Kvs {
+			t, err := d.stored(string(kv.Key), kv.Value)
+			if err != nil {
+				logr.FromContextOrDiscard(ctx).Error(err, "A stored order is ignored", "key", string(kv.Key))
+				continue
+			}
+			d.mu.Lock()
+			d.buryLocked(t)
+			d.mu.Unlock()
+		}
+		if !page.More || len(page.Kvs) == 0 {
+			return nil
+		}
+		from = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
+	}
+}
+
+func (d *Deliverer) stored(key string, value []byte) (*Tombstone, error) {
+	var signed tunnel.Signed
+	if len(value) > maxStored {
+		return nil, fmt.Errorf("%w: %d bytes", ErrStored, len(value))
+	}
+	if err := json.Unmarshal(value, &signed); err != nil {
+		return nil, errors.Join(ErrStored, err)
+	}
+	order, err := d.parse(signed)
+	if err != nil {
+		return nil, errors.Join(ErrStored, err)
+	}
+	t := &Tombstone{
+		ClusterUID: types.UID(order.ClusterUID), Release: order.Release, Verb: order.Verb,
+		Sequence: order.Sequence, Signed: signed, At: order.IssuedAt,
+	}
+	if order.Verb == tunnel.VerbApply || t.key() != key {
+		return nil, fmt.Errorf("%w: the order is not the one that the key names", ErrStored)
+	}
+	return t, nil
+}
