@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/testr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"kumodo.io/convoy/agent/state"
+	"kumodo.io/convoy/e2e/harness"
+	"kumodo.io/convoy/pkg/engine"
+	"kumodo.io/convoy/pkg/manifest"
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+const (
+	hubID      = "0123456789abcdef"
+	clusterUID = "c0ffee00-0000-0000-0000-000000000001"
+	// patience of a test with the cluster.
+	patience = 30 * time.Second
+)
+
+// plane is the control plane that all tests of the package share; each has
+// namespaces of its own.
+var plane *harness.Plane
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	flag.Parse()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	p, err := harness.Start(ctx, harness.Options{Name: "engine", UnsafeNoFsync: true})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "start a control plane:", err)
+		return 1
+	}
+	plane = p
+	code := m.Run()
+	if err := p.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "stop the control plane:", err)
+		return 1
+	}
+	return code
+}
+
+// bench is one engine on the shared plane, with hand-made orders.
+type bench struct {
+	t       *testing.T
+	ctx     context.Context
+	config  *rest.Config
+	hub     string
+	state   *state.Memory
+	blobs   *blobs
+	calls   *counter
+	log     logr.Logger
+	mu      sync.Mutex
+	latest  map[string]tunnel.Report
+	all     []tunnel.Report
+	changed chan struct{}
+	runner  *engine.Runner
+	stop    context.CancelFunc
+	ended   chan error
+	seq     atomic.Int64
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := newIdleBench(t)
+	b.start()
+	return b
+}
+
+func newIdleBench(t *testing.T) *bench {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+	config := plane.RESTConfig()
+	config.UserAgent = "convoy-engine-test"
+	b := &bench{
+		t: t, ctx: ctx, config: config, hub: hubID, state: state.NewMemory(),
+		blobs: &blobs{content: map[string][]byte{}}, calls: &counter{},
+		latest: map[string]tunnel.Report{}, changed: make(chan struct{}, 1),
+		log: testr.NewWithOptions(t, testr.Options{Verbosity: 1}),
+	}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return b.calls.around(next) })
+	b.seq.Store(time.Now().UnixMilli())
+	t.Cleanup(b.halt)
+	return b
+}
+
+// start runs an engine on what the state has.
+func (b *bench) start() {
+	b.t.Helper()
+	runner, err := engine.New(engine.Options{
+		Config: b.config, HubID: b.hub, ClusterUID: clusterUID, State: b.state, Blobs: b.blobs,
+		Report: b.take, Logger: b.log,
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.ctx)
+	b.runner, b.stop, b.ended = runner, cancel, make(chan error, 1)
+	ended := b.ended
+	go func() { ended <- runner.Run(ctx) }()
+}
+
+// halt ends the engine, as a kill would: what was under way is cut off.
+func (b *bench) halt() {
+	if b.stop == nil {
+		return
+	}
+	b.stop()
+	b.stop = nil
+	if err := <-b.ended; err != nil {
+		b.t.Errorf("the engine ended with %v", err)
+	}
+}
+
+func (b *bench) take(r tunnel.Report) {
+	b.mu.Lock()
+	b.latest[r.Release.UID] = r
+	b.all = append(b.all, r)
+	b.mu.Unlock()
+	select {
+	case b.changed <- struct{}{}:
+	default:
+	}
+}
+
+// report waits for a report of a Release that is as wanted.
+func (b *bench) report(uid, what string, want func(tunnel.Report) bool) tunnel.Report {
+	b.t.Helper()
+	deadline := time.After(patience)
+	for {
+		b.mu.Lock()
+		r, ok := b.latest[uid]
+		b.mu.Unlock()
+		if ok && want(r) {
+			return r
+		}
+		select {
+		case <-b.changed:
+		case <-deadline:
+			raw, err := json.MarshalIndent(r, "", " ")
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			b.t.Fatalf("no report of %s that says %s; the last one: %s", uid, what, raw)
+		}
+	}
+}
+
+// settled waits until an order is carried out, well or badly.
+func (b *bench) settled(o tunnel.Order) tunnel.Report {
+	b.t.Helper()
+	return b.report(o.Release.UID, "settled", func(r tunnel.Report) bool { return r.Sequence == o.Sequence && r.Settled })
+}
+
+// applied waits until an order is carried out well.
+func (b *bench) applied(o tunnel.Order) tunnel.Report {
+	b.t.Helper()
+	return b.report(o.Release.UID, "applied, in sync and healthy", func(r tunnel.Report) bool {
+		return r.Sequence == o.Sequence && r.Settled && r.Applied.Status == tunnel.True &&
+			r.InSync.Status == tunnel.True && r.Healthy.Status == tunnel.True
+	})
+}
+
+type option func(*tunnel.Order)
+
+// order makes an apply order for YAML documents and stores its layers.
+func (b *bench) order(release, namespace, documents string, options ...option) tunnel.Order {
+	b.t.Helper()
+	objects, err := manifest.Parse("test.yaml", []byte(documents))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	set := manifest.Set{Namespace: namespace, Objects: objects}
+	var plain, sealed bytes.Buffer
+	if _, err := set.Write(&plain, &sealed, []byte("mac key of the test"), bytes.Repeat([]byte{7}, 32)); err != nil {
+		b.t.Fatal(err)
+	}
+	o := b.bare(release, tunnel.VerbApply, options...)
+	o.Objects = b.blobs.put(plain.Bytes())
+	if sealed.Len() > 0 {
+		o.Sealed = b.blobs.put(sealed.Bytes())
+	}
+	o.Policy.Namespace = namespace
+	for _, f := range options {
+		f(&o)
+	}
+	return o
+}
+
+func (b *bench) bare(release string, verb tunnel.Verb, options ...option) tunnel.Order {
+	o := tunnel.Order{
+		Verb: verb, Hub: b.hub, ClusterUID: clusterUID, Sequence: b.seq.Add(1), IssuedAt: time.Now(),
+		Release: tunnel.ReleaseRef{UID: "uid-" + release, Namespace: "apps", Name: release},
+		Policy:  tunnel.Policy{Automatic: true, TimeoutSeconds: 20, PruneOrphaned: true},
+	}
+	for _, f := range options {
+		f(&o)
+	}
+	return o
+}
+
+// accept hands an order to the engine.
+func (b *bench) accept(o tunnel.Order) tunnel.Order {
+	b.t.Helper()
+	payload, err := json.Marshal(o)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := b.runner.Accept(o, tunnel.Signed{Type: tunnel.TypeOrder, Payload: payload}); err != nil {
+		b.t.Fatalf("order not accepted: %v", err)
+	}
+	return o
+}
+
+// apply orders YAML documents and waits until they are there.
+func (b *bench) apply(release, namespace, documents string, options ...option) (tunnel.Order, tunnel.Report) {
+	b.t.Helper()
+	o := b.accept(b.order(release, namespace, documents, options...))
+	return o, b.applied(o)
+}
+
+// namespace makes one for the test.
+func (b *bench) namespace(name string) string {
+	b.t.Helper()
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
+	}}
+	if _, err := plane.Dynamic().Resource(namespaces).Create(b.ctx, object, metav1.CreateOptions{}); err != nil {
+		b.t.Fatal(err)
+	}
+	return name
+}
+
+var (
+	namespaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	configmaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	services    = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+	secrets     = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+)
+
+func (b *bench) get(gvr schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
+	b.t.Helper()
+	got, err := plane.Dynamic().Resource(gvr).Namespace(namespace).Get(b.ctx, name, metav1.GetOptions{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return got
+}
+
+// live waits until an object is as wanted.
+func (b *bench) live(gvr schema.GroupVersionResource, namespace, name, what string, want func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	got, err := harness.WaitFor(ctx, plane.Dynamic(), gvr, namespace, name, func(u *unstructured.Unstructured) (bool, error) { return u != nil && want(u), nil })
+	if err != nil {
+		b.t.Fatalf("%s %s/%s never %s: %v", gvr.Resource, namespace, name, what, err)
+	}
+	return got
+}
+
+func (b *bench) gone(gvr schema.GroupVersionResource, namespace, name string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if err := harness.WaitGone(ctx, plane.Dynamic(), gvr, namespace, name); err != nil {
+		b.t.Fatalf("%s %s/%s is still there: %v", gvr.Resource, namespace, name, err)
+	}
+}
+
+// edit changes an object as somebody else.
+func (b *bench) edit(gvr schema.GroupVersionResource, namespace, name, manager, patch string) *unstructured.Unstructured {
+	b.t.Helper()
+	got, err := plane.Dynamic().Resource(gvr).Namespace(namespace).Patch(b.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: manager})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return got
+}
+
+func data(u *unstructured.Unstructured, key string) string {
+	s, _, err := unstructured.NestedString(u.Object, "data", key)
+	if err != nil {
+		return "not a string"
+	}
+	return s
+}
+
+// blobs serves layers by digest.
+type blobs struct {
+	mu      sync.Mutex
+	content map[string][]byte
+	away    bool
+}
+
+var errAway = errors.New("the hub is away")
+
+func (s *blobs) put(raw []byte) *tunnel.Layer {
+	sum := sha256.Sum256(raw)
+	l := &tunnel.Layer{Digest: "sha256:" + hex.EncodeToString(sum[:]), Size: int64(len(raw))}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.content[l.Digest] = bytes.Clone(raw)
+	return l
+}
+
+func (s *blobs) setAway(away bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = away
+}
+
+func (s *blobs) Open(_ context.Context, layer tunnel.Layer, _ bool, _ string) (io.ReadCloser, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		return nil, errAway
+	}
+	raw, ok := s.content[layer.Digest]
+	if !ok {
+		return nil, fmt.Errorf("no layer %s", layer.Digest)
+	}
+	return io.NopCloser(bytes.NewReader(raw)), nil
+}
+
+// counter counts the engine's requests, watches left out, and can cut it off.
+type counter struct {
+	n    atomic.Int64
+	mu   sync.Mutex
+	seen []string
+	// before is called with the number of each changing request before it is sent.
+	before atomic.Pointer[func(int64, *http.Request) error]
+	writes atomic.Int64
+}
+
+func (c *counter) around(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		if req.URL.Query().Get("watch") != "" {
+			return next.RoundTrip(req)
+		}
+		c.n.Add(1)
+		c.mu.Lock()
+		c.seen = append(c.seen, req.Method+" "+req.URL.String())
+		c.mu.Unlock()
+		if req.Method != http.MethodGet {
+			n := c.writes.Add(1)
+			if f := c.before.Load(); f != nil {
+				if err := (*f)(n, req); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return next.RoundTrip(req)
+	})
+}
+
+// since returns the requests after the n-th.
+func (c *counter) since(n int64) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]string(nil), c.seen[n:]...)
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func configMap(namespace, name string, pairs ...string) string {
+	var d strings.Builder
+	for i := 0; i+1 < len(pairs); i += 2 {
+		fmt.Fprintf(&d, "  %s: %q\n", pairs[i], pairs[i+1])
+	}
+	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\ndata:\n%s---\n", name, namespace, d.String())
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// class says what an error of an apply means for its render.
+type class uint8
+
+const (
+	// rejected: the server will not have the object as it is.
+	rejected class = iota + 1
+	// cannotTell: the server could not judge it now.
+	cannotTell
+	// deferred: something that it needs is in the same render.
+	deferred
+	// raced: the object is not what it was when we looked.
+	raced
+	// conflicting: fields are managed by others.
+	conflicting
+	// noNamespace: the namespace that the order names does not exist yet.
+	noNamespace
+	// invalid: rejected, maybe only because a field cannot be changed.
+	invalid
+)
+
+// String names the class.
+func (c class) String() string {
+	switch c {
+	case rejected, invalid:
+		return "rejected"
+	case cannotTell:
+		return "cannot tell"
+	case deferred:
+		return "deferred"
+	case raced:
+		return "raced"
+	case conflicting:
+		return "conflicting"
+	case noNamespace:
+		return "no namespace"
+	}
+	return "none"
+}
+
+// surroundings is what of the same render bears on an error.
+type surroundings struct {
+	bringsKind      bool // its CustomResourceDefinition is in the render and will change
+	bringsNamespace bool // its Namespace is in the render
+	bringsWebhook   bool // an admission webhook or policy is in the render
+	madeNamespace   bool // its namespace is the order's, which the engine makes
+	dry             bool
+}
+
+// The server has no other sign for these three than the text of its message. They
+// only ever turn a final verdict into "cannot tell" or back, never into a deletion.
+const (
+	textNoDryRun    = "does not support dry run"
+	textDenied      = "denied the request"
+	textTypedObject = "failed to create typed patch object"
+)
+
+// classify sorts the error of an apply or a dry run.
+func classify(err error, s surroundings) class {
+	if errors.Is(err, errUnknownKind) {
+		if s.bringsKind {
+			return deferred
+		}
+		return rejected
+	}
+	var api apierrors.APIStatus
+	if !errors.As(err, &api) {
+		return cannotTell // no answer: connection, deadline
+	}
+	st := api.Status()
+	switch {
+	case st.Code == http.StatusNotFound:
+		return classifyNotFound(st, s)
+	case st.Code == http.StatusConflict:
+		if len(conflictsOf(err)) > 0 {
+			return conflicting
+		}
+		return raced
+	case st.Code == http.StatusTooManyRequests:
+		return cannotTell
+	case st.Code >= http.StatusInternalServerError:
+		if strings.Contains(st.Message, textTypedObject) {
+			return decided(s)
+		}
+		return cannotTell
+	case st.Code == http.StatusUnprocessableEntity:
+		for _, cause := range causes(st) {
+			if cause.Field == createOnlyField {
+				return raced
+			}
+		}
+		if s.bringsKind {
+			return deferred
+		}
+		return invalid
+	case st.Code == http.StatusForbidden && hasCause(st, causeTerminating):
+		return cannotTell // the namespace is on its way out, and may come back
+	case st.Code == http.StatusBadRequest && s.dry && strings.Contains(st.Message, textNoDryRun):
+		return cannotTell
+	case s.bringsWebhook && strings.Contains(st.Message, textDenied):
+		return deferred
+	case st.Code == http.StatusUnauthorized, st.Code == http.StatusRequestTimeout:
+		return cannotTell
+	}
+	return decided(s)
+}
+
+// causeTerminating is the cause that the namespace lifecycle check gives.
+const causeTerminating = metav1.CauseType("NamespaceTerminating")
+
+func decided(s surroundings) class {
+	if s.bringsKind {
+		return deferred
+	}
+	return rejected
+}
+
+func classifyNotFound(st metav1.Status, s surroundings) class {
+	if st.Details != nil && st.Details.Kind == "namespaces" {
+		switch {
+		case s.bringsNamespace:
+			return deferred
+		case s.madeNamespace:
+			return noNamespace
+		}
+		return rejected
+	}
+	return decided(s)
+}
+
+func causes(st metav1.Status) []metav1.StatusCause {
+	if st.Details == nil {
+		return nil
+	}
+	return st.Details.Causes
+}
+
+func hasCause(st metav1.Status, t metav1.CauseType) bool {
+	for _, c := range causes(st) {
+		if c.Type == t {
+			return true
+		}
+	}
+	return false
+}
+
+// explain shortens an error for a message. Values of a Secret never get into it: of
+// an invalid Secret only the fields are named.
+func explain(err error, secret bool) string {
+	var api apierrors.APIStatus
+	if !errors.As(err, &api) {
+		return clip(err.Error(), maxMessage)
+	}
+	st := api.Status()
+	if !secret && st.Code != http.StatusUnprocessableEntity {
+		return clip(st.Message, maxMessage)
+	}
+	var parts []string
+	for _, c := range causes(st) {
+		part := c.Field
+		if !secret {
+			part += ": " + clip(lastClause(c.Message), 160)
+		} else {
+			part += ": " + string(c.Type)
+		}
+		if len(parts) == maxFields {
+			parts = append(parts, "and more")
+			break
+		}
+		parts = append(parts, strings.TrimPrefix(part, "<nil>: "))
+	}
+	if len(parts) == 0 {
+		if secret {
+			return string(st.Reason)
+		}
+		return clip(st.Message, maxMessage)
+	}
+	return clip(strings.Join(parts, "; "), maxMessage)
+}
+
+// lastClause drops the dump of the whole value that the server puts between the
+// kind of a fault and what is wrong.
+func lastClause(message string) string {
+	if len(message) <= 160 {
+		return message
+	}
+	if i := strings.LastIndex(message, ": "); i >= 0 && i+2 < len(message) {
+		return message[i+2:]
+	}
+	return message
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kumodo.io/convoy/pkg/manifest"
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+// dryRun tries every object of a plan without changing anything. Afterwards each
+// item says what stands in its way: failed with class rejected, invalid or
+// conflicting means that nothing of the render may be applied; cannotTell and
+// deferred are looked at again when their wave comes.
+func (r *release) dryRun(ctx context.Context, order tunnel.Order, p *plan) error {
+	r.mu.Lock()
+	for _, it := range p.items {
+		o := r.objects[it.id]
+		if o != nil && o.inSync() && o.digest == it.digest && o.res == it.res && it.res != nil && !o.orphaned {
+			it.unchanged = true
+		}
+	}
+	r.mu.Unlock()
+	changed := p.changedKinds()
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxParallel)
+	err := r.contents(ctx, p.render, func(line int32) bool {
+		it := p.items[line-1]
+		return !it.unchanged && it.class != cannotTell
+	}, func(e *manifest.Entry) (bool, error) {
+		it := p.items[e.Line-1]
+		content, err := e.Object()
+		if err != nil {
+			return false, err
+		}
+		group.Go(func() error {
+			r.try(ctx, order, p, it, content, changed)
+			return nil
+		})
+		return ctx.Err() == nil, nil
+	})
+	if waited := group.Wait(); waited != nil {
+		return waited
+	}
+	return err
+}
+
+// changedKinds says of which kinds of the render the definition will change.
+func (p *plan) changedKinds() func(groupKind, definition) bool {
+	unchanged := map[string]bool{}
+	for _, it := range p.items {
+		if it.unchanged {
+			unchanged[it.digest] = true
+		}
+	}
+	return func(_ groupKind, d definition) bool { return !unchanged[d.digest] }
+}
+
+// try makes one dry run and records what it says in the item.
+func (r *release) try(ctx context.Context, order tunnel.Order, p *plan, it *item, content map[string]any, changed func(groupKind, definition) bool) {
+	secret := isSecret(it.id)
+	err := r.tryOnce(ctx, order, p, it, content)
+	if err == nil {
+		return
+	}
+	around := p.around(it, order, changed, true)
+	c := classify(err, around)
+	if c == noNamespace {
+		if err = r.ensureNamespace(ctx, it.id.Namespace); err == nil {
+			err = r.tryOnce(ctx, order, p, it, content)
+		}
+		if err == nil {
+			return
+		}
+		if c = classify(err, around); c == noNamespace {
+			c = cannotTell
+		}
+	}
+	var owned *ownedByOtherError
+	var fields *conflictError
+	switch {
+	case errors.As(err, &owned):
+		it.fail(rejected, exceptionOwned, owned.Error())
+	case errors.As(err, &fields):
+		it.fail(conflicting, exceptionConflict, fields.Error())
+	case c == invalid:
+		r.tryAnew(ctx, order, it, content, explain(err, secret))
+	case c == deferred:
+		it.class = deferred
+	case c == cannotTell, c == raced:
+		it.fail(cannotTell, reasonOf(err), explain(err, secret))
+	default:
+		it.fail(rejected, exceptionRejected, explain(err, secret))
+	}
+}
+
+func (it *item) fail(c class, reason, message string) {
+	it.class = c
+	it.failed = &problem{reason: reason, message: clip(message, maxMessage)}
+}
+
+// reasonOf says whether the server answered at all.
+func reasonOf(err error) string {
+	var api apierrors.APIStatus
+	if errors.As(err, &api) {
+		return exceptionUnknown
+	}
+	return exceptionUnreachable
+}
+
+func isSecret(id manifest.Identity) bool { return id.Group == "" && id.Kind == "Secret" }
+
+// tryOnce dry-runs an item, and learns whose the object is that exists.
+func (r *release) tryOnce(ctx context.Context, order tunnel.Order, p *plan, it *item, content map[string]any) error {
+	if it.res == nil {
+		if err := r.locate(ctx, order, p, it); err != nil {
+			return err
+		}
+	}
+	body, err := r.marks.body(content, it.id, precondition{})
+	if err != nil {
+		return err
+	}
+	for race := 0; race < maxRaces; race++ {
+		found, m, err := r.runner.target.tryApply(ctx, *it.res, it.id.Namespace, it.id.Name, body, it.force)
+		if conflicts := conflictsOf(err); len(conflicts) > 0 && !it.force {
+			if err := r.mayForce(ctx, order, it, conflicts); err != nil {
+				return err
+			}
+			it.force = true
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !found {
+			it.checked, it.found, it.uid, it.rv = true, false, "", ""
+			return nil
+		}
+		if r.ours(it.id, m) {
+			it.checked, it.found, it.uid, it.rv = true, true, m.UID, m.ResourceVersion
+			return nil
+		}
+		return r.lookAt(ctx, it)
+	}
+	return errRaced
+}
+
+// ours says whether exactly this state of an object was seen with our mark.
+func (r *release) ours(id manifest.Identity, m meta) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o := r.objects[id]
+	return o != nil && o.applied && o.seen && !o.missing && o.foreign == "" && o.uid == m.UID && formatVersion(o.rv) == m.ResourceVersion
+}
+
+// lookAt reads an object that exists and checks whose it is.
+func (r *release) lookAt(ctx context.Context, it *item) error {
+	live, err := r.runner.target.get(ctx, *it.res, it.id.Namespace, it.id.Name)
+	if apierrors.IsNotFound(err) {
+		it.checked, it.found, it.uid, it.rv = true, false, "", ""
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	owner := ownerOf(live)
+	if owner != "" && owner != r.marks.owner {
+		return &ownedByOtherError{owner: owner}
+	}
+	it.checked, it.found = true, true
+	it.uid, it.rv = metaText(live, "uid"), metaText(live, "resourceVersion")
+	it.takeOver = owner == "" && hasClientSide(live)
+	if o := r.object(it.id); o != nil {
+		if owner == "" {
+			r.mu.Lock()
+			o.created = false
+			r.mu.Unlock()
+		}
+		r.observe(o, live)
+	}
+	return nil
+}
+
+func (r *release) object(id manifest.Identity) *object {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.objects[id]
+}
+
+// mayForce says whether conflicts are ours to win: the policy says so, we applied
+// those fields before, or they are left over from kubectl's client-side apply.
+func (r *release) mayForce(ctx context.Context, order tunnel.Order, it *item, conflicts []conflict) error {
+	if err := r.lookAt(ctx, it); err != nil {
+		return err
+	}
+	if order.Policy.ForceConflicts {
+		return nil
+	}
+	var before map[string]any
+	r.mu.Lock()
+	o := r.objects[it.id]
+	var render *Render
+	var line int32
+	var digest string
+	if o != nil {
+		render, line, digest = o.render, o.line, o.digest
+	}
+	r.mu.Unlock()
+	if render != nil {
+		content, err := r.content(ctx, render, line, digest)
+		if err != nil {
+			return fmt.Errorf("read what was applied before: %w", err)
+		}
+		if _, err := r.marks.body(content, it.id, precondition{}); err != nil {
+			return err
+		}
+		before = content
+	}
+	return unforced(conflicts, before, func(manager string) bool {
+		return it.takeOver && clientSideManagers.Has(manager)
+	})
+}
+
+// probeSuffix makes the name of an object that is never made: see tryAnew.
+const probeSuffix = "-convoy-probe"
+
+// tryAnew finds out why the server calls an existing object's change invalid. If
+// the same content would do as a new object (tried in a dry run under a name that is
+// not in use), then the change touches a field that cannot be changed.
+func (r *release) tryAnew(ctx context.Context, order tunnel.Order, it *item, content map[string]any, message string) {
+	if err := r.lookAt(ctx, it); err != nil {
+		var owned *ownedByOtherError
+		if errors.As(err, &owned) {
+			it.fail(rejected, exceptionOwned, owned.Error())
+			return
+		}
+		it.fail(cannotTell, reasonOf(err), explain(err, isSecret(it.id)))
+		return
+	}
+	if !it.found {
+		it.fail(rejected, exceptionRejected, message)
+		return
+	}
+	probe := it.id
+	probe.Name = clip(it.id.Name, 63-len(probeSuffix)-3) + probeSuffix
+	metadata, ok := content["metadata"].(map[string]any)
+	if !ok {
+		it.fail(rejected, exceptionRejected, message)
+		return
+	}
+	metadata["name"] = probe.Name
+	body, err := r.marks.body(content, probe, precondition{})
+	metadata["name"] = it.id.Name
+	if err == nil {
+		_, _, err = r.runner.target.tryApply(ctx, *it.res, probe.Namespace, probe.Name, body, true)
+	}
+	switch {
+	case err != nil:
+		it.fail(rejected, exceptionRejected, message)
+	case order.Policy.Replace && replaceable(it.id) && r.object(it.id) != nil:
+		it.replace = true
+	default:
+		it.fail(invalid, exceptionImmutable, message)
+	}
+}
+
+// replaceable says whether an object may be deleted to be made anew, should the
+// policy say so. Not those that take others' objects or data with them.
+func replaceable(id manifest.Identity) bool {
+	switch (groupKind{id.Group, id.Kind}) {
+	case groupKind{"", "Namespace"}, groupKind{"", "PersistentVolumeClaim"}, groupKind{"", "PersistentVolume"},
+		groupKind{"apiextensions.k8s.io", "CustomResourceDefinition"}:
+		return false
+	}
+	return true
+}

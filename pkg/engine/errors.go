@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"kumodo.io/convoy/pkg/manifest"
+)
+
+// Refusals of an order. Refusal wraps one of them.
+var (
+	// ErrOlderSequence: an order as new or newer was accepted before.
+	ErrOlderSequence = errors.New("a newer order was accepted before")
+	// ErrAheadOfTime: the sequence is more than a day ahead of the hub's time.
+	ErrAheadOfTime = errors.New("the sequence is more than a day ahead of the hub's time")
+	// ErrOtherCluster: the order is for another hub or Cluster.
+	ErrOtherCluster = errors.New("the order is for another cluster")
+	// ErrFeatureMissing: the order requires what this agent cannot do.
+	ErrFeatureMissing = errors.New("the order requires a feature that this agent lacks")
+	// ErrMalformed: the order lacks what its verb needs.
+	ErrMalformed = errors.New("the order is malformed")
+	// ErrTooMany: the Runner keeps as many Releases as it can.
+	ErrTooMany = errors.New("too many releases")
+)
+
+// ErrNotStored is what Renders.Open answers, wrapped, for a digest that is not there.
+var ErrNotStored = errors.New("not stored")
+
+// Refusal says that an order was not accepted, and in a word of the API why.
+type Refusal struct {
+	Reason   string
+	Sequence int64
+	Err      error
+}
+
+func (r *Refusal) Error() string {
+	return fmt.Sprintf("order %d refused: %v", r.Sequence, r.Err)
+}
+
+func (r *Refusal) Unwrap() error { return r.Err }
+
+// Errors inside the room.
+var (
+	errSuperseded  = errors.New("superseded by a newer order")
+	errStopped     = errors.New("the runner stops")
+	errUnknownKind = errors.New("the cluster does not serve this kind")
+	errRaced       = errors.New("the object kept changing")
+	errExists      = errors.New("the object exists already")
+)
+
+// renderError says that a render is not what was ordered, or must not be applied.
+type renderError struct {
+	reason string
+	err    error
+}
+
+func (e *renderError) Error() string { return e.err.Error() }
+func (e *renderError) Unwrap() error { return e.err }
+
+// objectError is what stands in the way of one object.
+type objectError struct {
+	id     manifest.Identity
+	class  class
+	reason string // of an exception
+	err    error
+}
+
+func (e *objectError) Error() string { return e.id.String() + ": " + e.err.Error() }
+func (e *objectError) Unwrap() error { return e.err }
+
+// ownedByOtherError names the owner found on an object.
+type ownedByOtherError struct{ owner string }
+
+func (e *ownedByOtherError) Error() string {
+	return fmt.Sprintf("belongs to %q", clip(e.owner, 100))
+}
+
+// conflictError names the fields that others manage.
+type conflictError struct {
+	fields  []string
+	manager string
+}
+
+func (e *conflictError) Error() string {
+	return fmt.Sprintf("%s managed by %q", joinFields(e.fields), e.manager)
+}

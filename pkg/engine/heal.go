@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+// contest counts the repairs of one object. Others may change it again and again;
+// then the repairs get slower, and the report names who it is.
+type contest struct {
+	tokens   int
+	refilled time.Time
+	last     time.Time
+	next     time.Time // not before
+	slow     int       // repairs since it was first slowed down
+	manager  string
+}
+
+// allow takes one repair, or says when the next may be made.
+func (c *contest) allow(now time.Time) {
+	if now.Sub(c.last) > contestForget {
+		*c = contest{tokens: healBurst, refilled: now}
+	}
+	if n := int(now.Sub(c.refilled) / healRefill); n > 0 {
+		c.tokens = min(healBurst, c.tokens+n)
+		c.refilled = c.refilled.Add(time.Duration(n) * healRefill)
+	}
+	c.last = now
+	if c.tokens > 0 {
+		c.tokens--
+		c.next = time.Time{}
+		if c.tokens > healBurst/2 {
+			c.slow = 0
+		}
+		return
+	}
+	c.next = now.Add(backoff(c.slow, contestMin, contestMax))
+	c.slow++
+}
+
+func (c *contest) contested() bool { return c != nil && !c.next.IsZero() }
+
+// healDueLocked says when the next repair is due; zero: none.
+func (r *release) healDueLocked(now time.Time) time.Time {
+	if len(r.drifts) == 0 || !r.order.Policy.Automatic || r.order.Verb != tunnel.VerbApply || r.done {
+		return time.Time{}
+	}
+	var first time.Time
+	for o := range r.drifts {
+		due := now
+		if o.contest != nil && o.contest.next.After(now) {
+			due = o.contest.next
+		}
+		if first.IsZero() || due.Before(first) {
+			first = due
+		}
+	}
+	return first
+}
+
+// heal repairs the objects that have drifted and are due, in apply order.
+func (r *release) heal(ctx context.Context) {
+	now := r.now()
+	r.mu.Lock()
+	var due []*object
+	for o := range r.drifts {
+		if o.contest == nil || !o.contest.next.After(now) {
+			due = append(due, o)
+		}
+	}
+	r.mu.Unlock()
+	slices.SortFunc(due, func(a, b *object) int {
+		return cmp.Or(cmp.Compare(a.wave, b.wave), cmp.Compare(tierOf(a.id.Group, a.id.Kind), tierOf(b.id.Group, b.id.Kind)),
+			strings.Compare(a.id.String(), b.id.String()))
+	})
+	for _, o := range due {
+		if ctx.Err() != nil {
+			return
+		}
+		r.healOne(ctx, o)
+	}
+}
+
+// healOne repairs one object and records what was done.
+func (r *release) healOne(ctx context.Context, o *object) {
+	started := r.now()
+	r.mu.Lock()
+	live, seenAt := r.kept[o], r.drifts[o]
+	delete(r.kept, o)
+	if o.contest == nil {
+		o.contest = &contest{tokens: healBurst, refilled: started, last: started}
+	}
+	r.dirty = true
+	r.mu.Unlock()
+
+	result, err := r.repair(ctx, o, live, false)
+	if err != nil && ctx.Err() == nil && (apierrors.IsConflict(err) || errors.Is(err, errRaced)) {
+		// It changed meanwhile: what it is now is what counts.
+		result, err = r.repair(ctx, o, nil, false)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	now := r.now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.objects[o.id] != o {
+		return
+	}
+	before := o.view()
+	defer func() { r.reviewLocked(o, before, now) }()
+	if err != nil {
+		o.contest.next = now.Add(backoff(o.contest.slow, objectRetryMin, objectRetryMax))
+		o.contest.slow++
+		o.problem = r.problemOf(o, err)
+		r.runner.meter.heal("failed")
+		r.log.Info("object not repaired, will be tried again", "object", o.id.String(), "error", o.problem.message)
+		return
+	}
+	o.problem = nil
+	if !result.changed {
+		return
+	}
+	o.contest.allow(now)
+	if o.contest.contested() {
+		o.contest.manager = result.manager
+		o.problem = &problem{reason: exceptionContested, message: clip(fmt.Sprintf(
+			"changed again and again by %q: repaired, with growing pauses", result.manager), maxMessage)}
+		r.runner.meter.heal("contested")
+	} else {
+		r.runner.meter.heal("repaired")
+	}
+	message := clip(o.id.String()+": "+result.what, maxMessage)
+	r.log.Info("object repaired", "object", o.id.String(), "what", result.what, "manager", result.manager)
+	if r.op == nil || r.op.Phase != v1alpha1.PhaseRunning {
+		r.op = &tunnel.Operation{
+			Type: v1alpha1.OperationHeal, Phase: v1alpha1.PhaseSucceeded, Sequence: r.order.Sequence,
+			StartedAt: seenAt, FinishedAt: &now, Message: message,
+		}
+		if seenAt.IsZero() {
+			r.op.StartedAt = started
+		}
+		r.saveAt = now.Add(saveAfter)
+	}
+	r.dirty = true
+	r.runner.meter.healed(now.Sub(seenAt))
+}
+
+// problemOf says what stands in the way of a repair.
+func (r *release) problemOf(o *object, err error) *problem {
+	var owned *ownedByOtherError
+	if errors.As(err, &owned) {
+		return &problem{reason: exceptionOwned, message: owned.Error()}
+	}
+	reason := exceptionDrifted
+	if classify(err, surroundings{}) == cannotTell {
+		reason = reasonOf(err)
+	}
+	return &problem{reason: reason, message: clip("cannot be repaired: "+explain(err, isSecret(o.id)), maxMessage)}
+}
+
+// repaired is what a repair did.
+type repaired struct {
+	changed bool
+	what    string // fields, and who had changed them
+	manager string
+}
+
+// repair makes one object again as we applied it last. live is its state as it was
+// seen, nil to read it. A dry run is the judge of whether anything differs. With
+// ownershipOnly the values are left alone.
+func (r *release) repair(ctx context.Context, o *object, live map[string]any, ownershipOnly bool) (repaired, error) {
+	r.mu.Lock()
+	render, line, digest, res, missing, namespace := o.render, o.line, o.digest, o.res, o.missing, r.order.Policy.Namespace
+	r.mu.Unlock()
+	if render == nil || res == nil {
+		return repaired{}, fmt.Errorf("%s was never applied: %w", o.id, ErrNotStored)
+	}
+	content, err := r.content(ctx, render, line, digest)
+	if err != nil {
+		return repaired{}, err
+	}
+	if live == nil {
+		live, err = r.runner.target.get(ctx, *res, o.id.Namespace, o.id.Name)
+		if apierrors.IsNotFound(err) {
+			live, err = nil, nil
+			missing = true
+		}
+		if err != nil {
+			return repaired{}, err
+		}
+	}
+	if live == nil && missing {
+		if ownershipOnly {
+			return repaired{}, nil
+		}
+		return r.makeAgain(ctx, o, *res, content, namespace)
+	}
+	if owner := ownerOf(live); owner != "" && owner != r.marks.owner {
+		r.observe(o, live)
+		return repaired{}, &ownedByOtherError{owner: owner}
+	}
+	if metaText(live, "deletionTimestamp") != "" {
+		// It is on its way out; when it is gone it is made again.
+		r.settle(o, live)
+		return repaired{}, nil
+	}
+	pre := precondition{uid: metaText(live, "uid"), resourceVersion: metaText(live, "resourceVersion")}
+	body, err := r.marks.body(content, o.id, pre)
+	if err != nil {
+		return repaired{}, err
+	}
+	want, _, err := r.runner.target.apply(ctx, *res, o.id.Namespace, o.id.Name, body, true, true)
+	if err != nil {
+		return repaired{}, err
+	}
+	differ := changes(live, want)
+	lost := ownEntry(live) == nil
+	if lost {
+		if err := r.ownership(ctx, o, live, want); err != nil {
+			return repaired{}, err
+		}
+		if ownershipOnly {
+			return repaired{changed: true}, nil
+		}
+		if body, err = r.marks.body(content, o.id, precondition{}); err != nil {
+			return repaired{}, err
+		}
+	}
+	if len(differ) == 0 && !lost {
+		r.settle(o, live)
+		return repaired{}, nil
+	}
+	if ownershipOnly {
+		return repaired{}, nil
+	}
+	if lost {
+		// The patch moved the resource version; the UID still says which object it is.
+		metadata, ok := content["metadata"].(map[string]any)
+		if ok {
+			metadata["uid"] = pre.uid
+		}
+		if body, err = encode(content); err != nil {
+			return repaired{}, err
+		}
+	}
+	answer, _, err := r.runner.target.apply(ctx, *res, o.id.Namespace, o.id.Name, body, true, false)
+	if err != nil {
+		return repaired{}, err
+	}
+	r.accept(o, answer)
+	return describe(differ, lost), nil
+}
+
+// settle takes the live state of an object for what it must be: it differs from
+// what we applied in spelling only, or is being deleted.
+func (r *release) settle(o *object, live map[string]any) {
+	r.observe(o, live)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := o.view()
+	if metaText(live, "uid") == o.uid && parseVersion(metaText(live, "resourceVersion")) == o.rv {
+		o.want = o.live
+	}
+	r.reviewLocked(o, before, r.now())
+}
+
+// makeAgain makes an object that was deleted.
+func (r *release) makeAgain(ctx context.Context, o *object, res resource, content map[string]any, namespace string) (repaired, error) {
+	body, err := r.marks.body(content, o.id, precondition{create: true})
+	if err != nil {
+		return repaired{}, err
+	}
+	around := surroundings{madeNamespace: o.id.Namespace != "" && o.id.Namespace == namespace}
+	answer, _, err := r.runner.target.apply(ctx, res, o.id.Namespace, o.id.Name, body, true, false)
+	if err != nil {
+		switch classify(err, around) {
+		case noNamespace:
+			if err := r.ensureNamespace(ctx, o.id.Namespace); err != nil {
+				return repaired{}, err
+			}
+			answer, _, err = r.runner.target.apply(ctx, res, o.id.Namespace, o.id.Name, body, true, false)
+		case raced:
+			// Somebody made it anew: it is judged as what it is now.
+			return repaired{}, errors.Join(errRaced, err)
+		case rejected, cannotTell, deferred, conflicting, invalid:
+		}
+		if err != nil {
+			return repaired{}, err
+		}
+	}
+	r.accept(o, answer)
+	return repaired{changed: true, what: "was deleted, made again"}, nil
+}
+
+// describe says in one line what was repaired.
+func describe(differ []change, lost bool) repaired {
+	out := repaired{changed: true}
+	var fields []string
+	for _, c := range differ {
+		fields = append(fields, c.path)
+		if out.manager == "" {
+			out.manager = c.managed
+		}
+	}
+	if lost {
+		fields = append(fields, "metadata.managedFields")
+	}
+	out.what = joinFields(fields)
+	if out.manager != "" {
+		out.what += fmt.Sprintf(" changed by %q", out.manager)
+	}
+	return out
+}

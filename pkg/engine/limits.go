@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import "time"
+
+// Limits of the engine. None of them is a setting: what a user may choose is in
+// the order's policy.
+const (
+	// maxActive is how many Releases work at the same time. One that waits for
+	// health holds no place.
+	maxActive = 8
+	// maxCalls is how many requests, watches left out, are on their way at once.
+	maxCalls = 16
+	// maxParallel is how many objects of one Release are worked on at once.
+	maxParallel = 8
+	// maxReleases that one Runner keeps.
+	maxReleases = 10000
+
+	// callTimeout is the deadline of one request; webhooks may take 30 s.
+	callTimeout = 35 * time.Second
+	// maxAnswer is the largest answer that is read, maxStatus the largest error.
+	maxAnswer = 16 << 20
+	maxStatus = 256 << 10
+	// maxThrottled is how often a request is repeated when the server says 429.
+	maxThrottled = 4
+
+	// pageSize of a list, so that no list is held whole.
+	pageSize = 50
+	// watchMin and watchMax bound the time after which a watch is renewed.
+	watchMin = 30 * time.Minute
+	watchMax = 60 * time.Minute
+	// watchRetryMin and watchRetryMax bound the pause after a failed watch.
+	watchRetryMin = 500 * time.Millisecond
+	watchRetryMax = 5 * time.Minute
+	// watchShort: one that ends sooner counts as failed.
+	watchShort = 5 * time.Second
+
+	// retryMin and retryMax bound the pause before an operation that failed is
+	// tried again; objectRetryMin and objectRetryMax before one object is.
+	retryMin       = 2 * time.Second
+	retryMax       = 10 * time.Minute
+	objectRetryMin = 250 * time.Millisecond
+	objectRetryMax = 30 * time.Second
+	// maxRaces is how often one object is looked at again because it changed
+	// between the look and the apply.
+	maxRaces = 8
+
+	// defaultTimeout of a wave, for orders that say none.
+	defaultTimeout = 5 * time.Minute
+	// goneRecheck is how often an object whose deletion was asked for is looked
+	// at, should its watch event be missed.
+	goneRecheck = 30 * time.Second
+
+	// reportEvery is the least time between two reports of a Release that is in
+	// motion. A settled one is said at once.
+	reportEvery = 100 * time.Millisecond
+	// saveAfter is how long a finished repair waits to be written down.
+	saveAfter = 2 * time.Second
+	// counterBlock is how many report counters one write to State reserves.
+	counterBlock = 100000
+
+	// maxExceptions and maxMessage of a report.
+	maxExceptions = 64
+	maxMessage    = 512
+	// maxFields named in one message.
+	maxFields = 5
+
+	// healBurst repairs of one object are made at once, and one more each
+	// healRefill; beyond that the object is Contested and repaired after pauses
+	// from contestMin to contestMax, forgotten after contestForget of peace.
+	healBurst     = 20
+	healRefill    = 3 * time.Second
+	contestMin    = time.Second
+	contestMax    = 5 * time.Minute
+	contestForget = 10 * time.Minute
+	// maxKept live objects of one Release wait for repair with their content; what
+	// is beyond is read again.
+	maxKept = 16
+
+	// maxAhead is how far a sequence may be ahead of the hub's time.
+	maxAhead = 24 * time.Hour
+	// maxLayer is the largest layer that is staged.
+	maxLayer = 256 << 20
+)

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"strconv"
+	"time"
+
+	"kumodo.io/convoy/pkg/manifest"
+)
+
+// object is what is kept in memory of one object that is ours: who it is, where in
+// which render it came from, and what was seen of it last. Its content is not kept.
+// All fields are guarded by the release's mu.
+type object struct {
+	id      manifest.Identity
+	version string    // it was applied with; fixed with res
+	res     *resource // nil while the cluster does not serve the kind
+	wave int32
+	line int32
+	// digest of its line in render, the render that it was last applied from.
+	digest string
+	render *Render
+
+	uid string
+	rv  uint64 // of what was seen last
+	// want is the projection that our last apply gave, live the one seen now.
+	want, live projection
+
+	applied   bool // want is set
+	seen      bool // live is set, in this run
+	missing   bool // seen to be gone
+	entryGone bool // our entry in managedFields is gone
+	created   bool // it did not exist before it was first applied
+	orphaned  bool
+	health    health
+	why       string // of the health, when not healthy
+
+	// foreign is the owner that was found on it, if it is not us.
+	foreign string
+	problem *problem
+	since   time.Time // of what makes it an exception
+	contest *contest
+}
+
+// problem is what stands in the way of an object.
+type problem struct {
+	reason  string
+	message string
+}
+
+// drifted says whether an applied object is not as it was after our last apply.
+func (o *object) drifted() bool {
+	return o.applied && o.foreign == "" && o.seen && (o.missing || o.entryGone || o.live != o.want)
+}
+
+// inSync says whether an object was seen as we applied it.
+func (o *object) inSync() bool {
+	return o.applied && o.seen && !o.missing && !o.entryGone && o.foreign == "" && o.live == o.want
+}
+
+// parseVersion reads a resource version. Servers promise that they can be ordered;
+// 0 stands for one that is no number, which is taken for newer than anything.
+func parseVersion(s string) uint64 {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func formatVersion(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"maps"
+	"time"
+)
+
+// observe takes in the live state of an object that is ours, from a watch, a list
+// or an answer. What is older than what was seen is left out.
+func (r *release) observe(o *object, live map[string]any) {
+	h, why := judge(live)
+	p, entry := project(live)
+	uid, rv := metaText(live, "uid"), parseVersion(metaText(live, "resourceVersion"))
+	owner := ownerOf(live)
+	now := r.now()
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.objects[o.id] != o {
+		return
+	}
+	if o.seen && !o.missing && o.uid == uid && rv != 0 && rv < o.rv {
+		return
+	}
+	if o.missing && rv != 0 && rv <= o.rv {
+		return // an older life of it
+	}
+	before := o.view()
+	o.uid, o.rv, o.seen, o.missing = uid, rv, true, false
+	o.live, o.entryGone = p, !entry
+	o.health, o.why = h, why
+	o.foreign = ""
+	if owner != "" && owner != r.marks.owner {
+		o.foreign = owner
+	}
+	r.keepLocked(o, live)
+	r.reviewLocked(o, before, now)
+}
+
+// vanished takes in that an object is gone: uid names the one that is, rv when.
+func (r *release) vanished(o *object, uid string, rv uint64) {
+	now := r.now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.objects[o.id] != o || o.missing || (uid != "" && o.uid != "" && o.uid != uid) || (rv != 0 && rv < o.rv) {
+		return
+	}
+	before := o.view()
+	o.seen, o.missing, o.entryGone = true, true, false
+	o.health, o.why = progressing, "does not exist"
+	if rv != 0 {
+		o.rv = rv
+	}
+	delete(r.kept, o)
+	r.reviewLocked(o, before, now)
+}
+
+// accept takes in the answer to our own apply: from now on this is how it must be.
+func (r *release) accept(o *object, live map[string]any) {
+	h, why := judge(live)
+	p, entry := project(live)
+	uid, rv := metaText(live, "uid"), parseVersion(metaText(live, "resourceVersion"))
+	now := r.now()
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := o.view()
+	o.want, o.applied, o.problem = p, true, nil
+	newer := !o.seen || o.uid != uid || rv == 0 || rv >= o.rv
+	if newer {
+		o.uid, o.rv, o.seen, o.missing = uid, rv, true, false
+		o.live, o.entryGone, o.foreign = p, !entry, ""
+		o.health, o.why = h, why
+	}
+	r.reviewLocked(o, before, now)
+}
+
+// view is the part of an object's state that a report may show.
+type view struct {
+	health  health
+	why     string
+	drifted bool
+	applied bool
+	foreign string
+	problem problem
+}
+
+func (o *object) view() view {
+	v := view{health: o.health, why: o.why, drifted: o.drifted(), applied: o.applied, foreign: o.foreign}
+	if o.problem != nil {
+		v.problem = *o.problem
+	}
+	return v
+}
+
+// reviewLocked looks at what changed of an object: it may have to be repaired, and
+// the report may have to say so.
+func (r *release) reviewLocked(o *object, before view, now time.Time) {
+	if o.drifted() && !o.orphaned {
+		if _, known := r.drifts[o]; !known {
+			r.drifts[o] = now
+			r.wakeLocked()
+		}
+	} else {
+		delete(r.drifts, o)
+		delete(r.kept, o)
+	}
+	if after := o.view(); after != before {
+		if exceptional(after) != exceptional(before) || after.health != before.health {
+			o.since = now
+		}
+		r.dirty = true
+		r.wakeLocked()
+	}
+}
+
+func exceptional(v view) bool {
+	return v.health != healthy || v.drifted || v.foreign != "" || v.problem != (problem{})
+}
+
+// keepLocked holds the content of an object that has drifted until it is repaired,
+// so that it need not be read again. Only a few are held.
+func (r *release) keepLocked(o *object, live map[string]any) {
+	if !o.drifted() {
+		delete(r.kept, o)
+		return
+	}
+	if _, there := r.kept[o]; there || len(r.kept) < maxKept {
+		r.kept[o] = maps.Clone(live)
+	}
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"kumodo.io/convoy/pkg/manifest"
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+// Record is all that is kept of one Release. It is written before anything is
+// applied, with the objects that are about to be, and again when the operation
+// has ended.
+type Record struct {
+	UID     string            `json:"uid"`
+	Release tunnel.ReleaseRef `json:"release"`
+	// Order is the newest accepted one, as it was signed.
+	Order tunnel.Signed `json:"order"`
+	// Applied is the render that was applied in full, last.
+	Applied *Render `json:"applied,omitempty"`
+	// Attempt is the render whose objects may be there in part.
+	Attempt *Render `json:"attempt,omitempty"`
+	// Done: the remove or release order was carried out.
+	Done bool `json:"done,omitempty"`
+	// Counter is one that no report has used yet.
+	Counter   int64             `json:"counter"`
+	Operation *tunnel.Operation `json:"operation,omitempty"`
+	Inventory []Entry           `json:"inventory,omitempty"`
+}
+
+// Render names the layers of a render, and the sequence of the order it came with.
+type Render struct {
+	Objects   tunnel.Layer  `json:"objects"`
+	Sealed    *tunnel.Layer `json:"sealed,omitempty"`
+	Namespace string        `json:"namespace,omitempty"`
+	Sequence  int64         `json:"sequence"`
+}
+
+// Entry is one object that is ours, or is about to become ours.
+type Entry struct {
+	manifest.Identity
+	Version string `json:"version"`
+	Wave    int32  `json:"wave,omitempty"`
+	// Line of the object in the render that it was last applied from, and the
+	// digest of that line.
+	Line   int    `json:"line,omitempty"`
+	Digest string `json:"digest,omitempty"`
+	// Render is the objects digest of that render.
+	Render string `json:"render,omitempty"`
+	// UID that the cluster gave it; empty while it is only intended.
+	UID string `json:"uid,omitempty"`
+	// Hash of the live values at the paths applied, in base64.
+	Hash string `json:"hash,omitempty"`
+	// Created: it did not exist before it was first applied.
+	Created bool `json:"created,omitempty"`
+	// Orphaned: it left the render and was not pruned.
+	Orphaned bool `json:"orphaned,omitempty"`
+}

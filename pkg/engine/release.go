@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"kumodo.io/convoy/pkg/manifest"
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+// release is one Release on this cluster. Its goroutine lives while there is
+// something to do and is the only one that talks to the cluster for it; watches and
+// the link only leave word.
+type release struct {
+	runner *Runner
+	uid    string
+	marks  marks
+	log    logr.Logger
+	// notify has a place for one wake-up.
+	notify chan struct{}
+
+	mu sync.Mutex // guards what follows
+
+	running bool // the goroutine lives
+	ref     tunnel.ReleaseRef
+	// order is the newest accepted one; signed as it came. Sequence 0: none.
+	order  tunnel.Order
+	signed tunnel.Signed
+	// handled is the sequence of the last order whose operation came to an end, good
+	// or bad; a bad one is tried again at retryAt.
+	handled  int64
+	retryAt  time.Time
+	retries  int
+	resumed  bool // the order was under way when the last run ended
+	stopping bool // done, nothing may start any more
+
+	objects map[manifest.Identity]*object
+	drifts  map[*object]time.Time      // to be repaired, since when
+	kept    map[*object]map[string]any // live content of some of them
+	applied *Render
+	attempt *Render
+	total   int // objects in the wanted render
+
+	// What the report says.
+	finding  tunnel.Finding // of Applied
+	settled  bool           // the operation has ended
+	op       *tunnel.Operation
+	problems map[manifest.Identity]planned // of objects that are not in objects
+	refusal  *tunnel.Finding
+	refused  int64
+	done     bool
+
+	dirty      bool
+	reportedAt time.Time
+	reported   [32]byte // hash of the last report
+	counter    int64
+	reserved   int64 // counters below this are written down
+	doneAt     int64 // counter of the report that said Done
+	saveAt     time.Time
+
+	inventoryNew  bool // the inventory was not acknowledged yet
+	inventorySent int64
+}
+
+// planned is the problem of an object that is only planned.
+type planned struct {
+	problem
+	since time.Time
+}
+
+func (r *release) now() time.Time { return r.runner.clock.Now() }
+
+// wake starts the goroutine or tells it to look again.
+func (r *release) wake() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wakeLocked()
+}
+
+func (r *release) wakeLocked() {
+	if !r.running && r.runner.start(r) {
+		r.running = true
+	}
+	select {
+	case r.notify <- struct{}{}:
+	default: // it is told already
+	}
+}
+
+// work is what the goroutine does next.
+type work uint8
+
+const (
+	workNone work = iota
+	workOrder
+	workHeal
+	workReport
+	workSave
+	workWait
+)
+
+// run does what there is to do, and returns when there is nothing.
+func (r *release) run(ctx context.Context) {
+	ctx = logr.NewContext(ctx, r.log)
+	for {
+		next, at := r.next(ctx)
+		switch next {
+		case workNone:
+			return
+		case workOrder:
+			r.carryOut(ctx)
+		case workHeal:
+			r.active(ctx, func() { r.heal(ctx) })
+		case workReport:
+			r.report()
+		case workSave:
+			if err := r.save(ctx); err != nil && ctx.Err() == nil {
+				r.log.Error(err, "state not written, will be tried again")
+			}
+		case workWait:
+			r.pause(ctx, at)
+		}
+	}
+}
+
+// next decides; with workNone the goroutine has ended.
+func (r *release) next(ctx context.Context) (work, time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if ctx.Err() != nil || r.stopping {
+		r.running = false
+		return workNone, time.Time{}
+	}
+	now := r.now()
+	if r.order.Sequence > r.handled && !r.done {
+		return workOrder, now
+	}
+	at := time.Time{}
+	earliest := func(t time.Time) {
+		if !t.IsZero() && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	if !r.retryAt.IsZero() {
+		if !r.retryAt.After(now) {
+			return workOrder, now
+		}
+		earliest(r.retryAt)
+	}
+	if due := r.healDueLocked(now); !due.IsZero() {
+		if !due.After(now) {
+			return workHeal, now
+		}
+		earliest(due)
+	}
+	if due := r.reportDueLocked(); !due.IsZero() {
+		if !due.After(now) {
+			return workReport, now
+		}
+		earliest(due)
+	}
+	if !r.saveAt.IsZero() {
+		if !r.saveAt.After(now) {
+			return workSave, now
+		}
+		earliest(r.saveAt)
+	}
+	if !at.IsZero() {
+		return workWait, at
+	}
+	r.running = false
+	return workNone, time.Time{}
+}
+
+// pause waits for word, a time or the end.
+func (r *release) pause(ctx context.Context, until time.Time) {
+	timer := r.runner.clock.NewTimer(max(until.Sub(r.now()), 0))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-r.notify:
+	case <-timer.C():
+	}
+}
+
+// active runs f as one of the few Releases that work at the same time.
+func (r *release) active(ctx context.Context, f func()) {
+	if !r.enter(ctx) {
+		return
+	}
+	defer r.leave()
+	f()
+}
+
+func (r *release) enter(ctx context.Context) bool {
+	select {
+	case r.runner.slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (r *release) leave() { <-r.runner.slots }
+
+// carryOut does what the newest order says, and decides when to try again.
+func (r *release) carryOut(ctx context.Context) {
+	r.mu.Lock()
+	order := r.order
+	r.retryAt = time.Time{}
+	r.mu.Unlock()
+
+	log := r.log.WithValues("sequence", order.Sequence, "revision", order.Revision)
+	ctx = logr.NewContext(ctx, log)
+	var err error
+	r.active(ctx, func() {
+		switch order.Verb {
+		case tunnel.VerbApply:
+			err = r.sync(ctx, order)
+		case tunnel.VerbRemove:
+			err = r.removeAll(ctx, order)
+		case tunnel.VerbRelease:
+			err = r.releaseAll(ctx, order)
+		}
+	})
+	if ctx.Err() != nil || errors.Is(err, errSuperseded) {
+		return
+	}
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.order.Sequence != order.Sequence {
+		return
+	}
+	r.handled = order.Sequence
+	r.dirty = true
+	if err == nil {
+		r.retries, r.resumed = 0, false
+		return
+	}
+	pause := backoff(r.retries, retryMin, retryMax)
+	r.retries++
+	r.retryAt = r.now().Add(pause)
+	log.Info("operation failed, will be tried again", "verb", order.Verb, "after", pause, "reason", r.finding.Reason, "error", err.Error())
+}
+
+// superseded says whether a newer order waits.
+func (r *release) superseded(order tunnel.Order) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.order.Sequence != order.Sequence
+}
+
+// checkpoint is a safe point: an operation ends here when the run ends or a newer
+// order waits.
+func (r *release) checkpoint(ctx context.Context, order tunnel.Order) error {
+	if ctx.Err() != nil {
+		return errStopped
+	}
+	if r.superseded(order) {
+		return errSuperseded
+	}
+	return nil
+}
+
+// waitUntil waits until met says so, repairing and reporting meanwhile. It answers
+// false when the deadline passed first. The Release gives its place away while it
+// waits.
+func (r *release) waitUntil(ctx context.Context, order tunnel.Order, deadline time.Time, met func() bool) (bool, error) {
+	r.leave()
+	defer func() { r.runner.slots <- struct{}{} }()
+	for {
+		if err := r.checkpoint(ctx, order); err != nil {
+			return false, err
+		}
+		if met() {
+			return true, nil
+		}
+		now := r.now()
+		if !deadline.After(now) {
+			return false, nil
+		}
+		at := deadline
+		r.mu.Lock()
+		healAt, reportAt := r.healDueLocked(now), r.reportDueLocked()
+		r.mu.Unlock()
+		switch {
+		case !healAt.IsZero() && !healAt.After(now):
+			r.active(ctx, func() { r.heal(ctx) })
+			continue
+		case !reportAt.IsZero() && !reportAt.After(now):
+			r.report()
+			continue
+		}
+		for _, t := range []time.Time{healAt, reportAt} {
+			if !t.IsZero() && t.Before(at) {
+				at = t
+			}
+		}
+		r.pause(ctx, at)
+	}
+}
+
+// backoff grows with the number of attempts, from low to high.
+func backoff(attempts int, low, high time.Duration) time.Duration {
+	d := low
+	for range attempts {
+		if d >= high/2 {
+			return high
+		}
+		d *= 2
+	}
+	return d
+}

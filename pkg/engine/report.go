@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+// reportDueLocked says when the next report is due; zero: nothing to say.
+func (r *release) reportDueLocked() time.Time {
+	if !r.dirty {
+		return time.Time{}
+	}
+	return r.reportedAt.Add(reportEvery)
+}
+
+// report says what is known of the Release, if that has changed since it was said
+// last.
+func (r *release) report() {
+	r.mu.Lock()
+	r.dirty = false
+	out := r.buildLocked()
+	sum, err := fingerprint(out)
+	if err != nil {
+		r.mu.Unlock()
+		r.log.Error(err, "report not made")
+		return
+	}
+	if sum == r.reported {
+		r.mu.Unlock()
+		return
+	}
+	r.reported, r.reportedAt = sum, r.now()
+	r.counter++
+	out.Counter, out.At = r.counter, r.reportedAt
+	if r.counter >= r.reserved && r.saveAt.IsZero() {
+		r.saveAt = r.reportedAt // the next counters must be written down before a restart
+	}
+	if r.inventoryNew && len(out.Inventory) > 0 && r.inventorySent == 0 {
+		r.inventorySent = r.counter
+	}
+	if r.done && r.doneAt == 0 {
+		r.doneAt = r.counter
+	}
+	r.mu.Unlock()
+	r.runner.meter.report()
+	r.runner.out(out)
+}
+
+// fingerprint of a report without what differs in each.
+func fingerprint(out tunnel.Report) ([32]byte, error) {
+	raw, err := json.Marshal(out)
+	if err != nil {
+		return [32]byte{}, fmt.Errorf("encode report: %w", err)
+	}
+	return sha256.Sum256(raw), nil
+}
+
+// buildLocked makes the report, without counter and time.
+func (r *release) buildLocked() tunnel.Report {
+	out := tunnel.Report{
+		Release: r.ref, Sequence: r.order.Sequence, Applied: r.finding, Done: r.done,
+		Refused: r.refusal, RefusedSequence: r.refused,
+	}
+	if r.applied != nil {
+		out.AppliedRef = r.applied.Objects.Digest
+	}
+	if r.op != nil {
+		op := *r.op
+		out.Operation = &op
+	}
+	s := r.tallyLocked(&out)
+	out.Counts.Total = int32(max(r.total, 0))
+	out.InSync, out.Healthy = r.inSyncLocked(s), healthyFinding(s)
+	if r.done {
+		out.InSync, out.Healthy = r.finding, r.finding
+	}
+	out.Settled = r.settled && s.moving == 0 && len(r.drifts) == s.stuck
+	out.Exceptions, out.More = sortExceptions(out.Exceptions)
+	if r.inventoryNew && r.settled {
+		out.Inventory = r.inventoryLocked()
+	}
+	return out
+}
+
+// tally is what the objects of a Release add up to.
+type tally struct {
+	unseen, moving, drifted, bad, unknown, stuck int
+	firstDrifted, firstBad, firstMoving          string
+}
+
+func (r *release) tallyLocked(out *tunnel.Report) tally {
+	var s tally
+	render := ""
+	if r.attempt != nil {
+		render = r.attempt.Objects.Digest
+	} else if r.applied != nil {
+		render = r.applied.Objects.Digest
+	}
+	add := func(o *object, reason, message string) {
+		out.Exceptions = append(out.Exceptions, tunnel.Exception{
+			Group: o.id.Group, Kind: o.id.Kind, Namespace: o.id.Namespace, Name: o.id.Name,
+			Reason: reason, Message: clip(message, maxMessage), Since: o.since,
+		})
+	}
+	failed := int32(0)
+	for id, o := range r.objects {
+		if o.orphaned {
+			out.Counts.Orphaned++
+			add(o, exceptionOrphaned, "left the render and was not pruned")
+			continue
+		}
+		if o.applied && o.render != nil && o.render.Objects.Digest == render && !o.missing {
+			out.Counts.Applied++
+		}
+		if o.applied && !o.seen {
+			s.unseen++
+			continue
+		}
+		if _, known := r.problems[id]; known {
+			continue
+		}
+		switch {
+		case o.foreign != "":
+			failed++
+			s.drifted++
+			add(o, exceptionOwned, fmt.Sprintf("belongs to %q", clip(o.foreign, 100)))
+		case o.problem != nil:
+			failed++
+			if o.drifted() {
+				s.drifted++
+				s.stuck++
+				s.firstDrifted = cmp.Or(s.firstDrifted, o.id.String()+": "+o.problem.message)
+			}
+			add(o, o.problem.reason, o.problem.message)
+		case o.drifted():
+			s.drifted++
+			message := "is not as it was applied"
+			if o.missing {
+				message = "was deleted"
+			}
+			s.firstDrifted = cmp.Or(s.firstDrifted, o.id.String()+" "+message)
+			if !r.order.Policy.Automatic {
+				s.stuck++
+			}
+			add(o, exceptionDrifted, message)
+		}
+		switch {
+		case o.health == healthy:
+			out.Counts.Healthy++
+		case !o.applied:
+			s.moving++
+		case o.health == degraded:
+			s.bad++
+			s.firstBad = cmp.Or(s.firstBad, o.id.String()+": "+o.why)
+			add(o, exceptionDegraded, o.why)
+		case o.health == healthUnknown:
+			s.unknown++
+			s.firstMoving = cmp.Or(s.firstMoving, o.id.String()+": "+o.why)
+			add(o, exceptionUnknown, o.why)
+		default:
+			if blocksWave(o.id.Kind, o.id.Group) {
+				s.moving++
+			}
+			s.firstMoving = cmp.Or(s.firstMoving, o.id.String()+": "+o.why)
+			if !o.drifted() {
+				add(o, exceptionProgressing, o.why)
+			}
+		}
+	}
+	for id, p := range r.problems {
+		failed++
+		out.Exceptions = append(out.Exceptions, tunnel.Exception{
+			Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name,
+			Reason: p.reason, Message: p.message, Since: p.since,
+		})
+	}
+	out.Counts.Drifted, out.Counts.Failed = int32(s.drifted), failed
+	if r.settled && r.op != nil && r.op.Phase == v1alpha1.PhaseFailed {
+		// The deadline has passed: what still moves is told when it changes, and what
+		// is known now is worth writing down.
+		s.moving = 0
+	}
+	return s
+}
+
+func (r *release) inSyncLocked(s tally) tunnel.Finding {
+	switch {
+	case s.drifted > 0:
+		return tunnel.Finding{
+			Status: tunnel.False, Reason: v1alpha1.ReasonDrifted,
+			Message: clip(counted(s.firstDrifted, s.drifted), maxMessage),
+		}
+	case r.finding.Status == tunnel.True && s.unseen == 0:
+		return tunnel.Finding{Status: tunnel.True, Reason: v1alpha1.ReasonInSync}
+	case r.finding.Status == tunnel.True:
+		return tunnel.Finding{Status: tunnel.Unknown, Reason: v1alpha1.ReasonUnknown, Message: fmt.Sprintf("%d objects not looked at yet", s.unseen)}
+	}
+	return tunnel.Finding{Status: r.finding.Status, Reason: r.finding.Reason, Message: "the ordered render is not applied"}
+}
+
+func healthyFinding(s tally) tunnel.Finding {
+	switch {
+	case s.bad > 0:
+		return tunnel.Finding{Status: tunnel.False, Reason: v1alpha1.ReasonDegraded, Message: clip(counted(s.firstBad, s.bad), maxMessage)}
+	case s.firstMoving != "" && s.unknown == 0:
+		return tunnel.Finding{Status: tunnel.False, Reason: v1alpha1.ReasonProgressing, Message: clip(s.firstMoving, maxMessage)}
+	case s.firstMoving != "", s.unseen > 0:
+		return tunnel.Finding{Status: tunnel.Unknown, Reason: v1alpha1.ReasonUnknown, Message: clip(s.firstMoving, maxMessage)}
+	case s.moving > 0:
+		return tunnel.Finding{Status: tunnel.Unknown, Reason: v1alpha1.ReasonProgressing, Message: fmt.Sprintf("%d objects not applied yet", s.moving)}
+	}
+	return tunnel.Finding{Status: tunnel.True, Reason: v1alpha1.ReasonHealthy}
+}
+
+func counted(first string, n int) string {
+	if n <= 1 {
+		return first
+	}
+	return fmt.Sprintf("%s (and %d more)", clip(first, maxMessage-40), n-1)
+}
+
+// sortExceptions puts the worst first and keeps as many as a report may have.
+func sortExceptions(all []tunnel.Exception) ([]tunnel.Exception, int32) {
+	slices.SortFunc(all, func(a, b tunnel.Exception) int {
+		return cmp.Or(
+			cmp.Compare(severity(a.Reason), severity(b.Reason)), cmp.Compare(a.Namespace, b.Namespace),
+			cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Reason, b.Reason),
+		)
+	})
+	if len(all) <= maxExceptions {
+		return all, 0
+	}
+	return all[:maxExceptions:maxExceptions], int32(len(all) - maxExceptions)
+}
+
+// sortedLocked lists the objects in apply order.
+func (r *release) sortedLocked() []*object {
+	all := make([]*object, 0, len(r.objects))
+	for _, o := range r.objects {
+		all = append(all, o)
+	}
+	slices.SortFunc(all, func(a, b *object) int {
+		return cmp.Or(cmp.Compare(a.wave, b.wave), cmp.Compare(a.line, b.line), cmp.Compare(a.id.String(), b.id.String()))
+	})
+	return all
+}
+
+func (r *release) inventoryLocked() []tunnel.InventoryEntry {
+	all := r.sortedLocked()
+	entries := make([]tunnel.InventoryEntry, 0, len(all))
+	for _, o := range all {
+		entries = append(entries, tunnel.InventoryEntry{
+			Group: o.id.Group, Version: o.version, Kind: o.id.Kind, Namespace: o.id.Namespace, Name: o.id.Name,
+			UID: o.uid, Wave: o.wave, Digest: o.digest, Health: o.health.String(), Orphaned: o.orphaned,
+		})
+	}
+	return entries
+}
+
+// save writes the record of the Release down.
+func (r *release) save(ctx context.Context) error {
+	r.mu.Lock()
+	r.saveAt = time.Time{}
+	r.reserved = r.counter + counterBlock
+	record := &Record{
+		UID: r.uid, Release: r.ref, Order: r.signed, Applied: r.applied, Attempt: r.attempt,
+		Done: r.done, Counter: r.reserved, Operation: r.op, Inventory: make([]Entry, 0, len(r.objects)),
+	}
+	if r.op != nil {
+		op := *r.op
+		record.Operation = &op
+	}
+	for _, o := range r.sortedLocked() {
+		e := Entry{
+			Identity: o.id, Version: o.version, Wave: o.wave, Line: int(o.line), Digest: o.digest,
+			UID: o.uid, Created: o.created, Orphaned: o.orphaned,
+		}
+		if o.applied {
+			e.Hash = o.want.String()
+		}
+		if o.render != nil {
+			e.Render = o.render.Objects.Digest
+		}
+		record.Inventory = append(record.Inventory, e)
+	}
+	r.mu.Unlock()
+	err := r.runner.state.SaveRecord(ctx, record)
+	if err != nil {
+		r.mu.Lock()
+		r.saveAt = r.now().Add(retryMin)
+		r.mu.Unlock()
+		return fmt.Errorf("write state of release %s: %w", r.uid, err)
+	}
+	return nil
+}

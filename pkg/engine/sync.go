@@ -1,0 +1,542 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+
+	"kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/pkg/manifest"
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+// timeoutOf is the deadline of a wave.
+func timeoutOf(order tunnel.Order) time.Duration {
+	if order.Policy.TimeoutSeconds <= 0 {
+		return defaultTimeout
+	}
+	return time.Duration(order.Policy.TimeoutSeconds) * time.Second
+}
+
+// sync makes the cluster equal to the render that an order names: staged, planned,
+// tried, written down, applied wave by wave, pruned, written down. Whenever it ends
+// in between, it can be begun again and comes to the same end.
+func (r *release) sync(ctx context.Context, order tunnel.Order) error {
+	r.begin(v1alpha1.OperationSync, order)
+	render := &Render{
+		Objects: *order.Objects, Sealed: order.Sealed,
+		Namespace: order.Policy.Namespace, Sequence: order.Sequence,
+	}
+	if err := r.stage(ctx, render); err != nil {
+		return r.failSync(ctx, order, err, v1alpha1.ReasonProgressing)
+	}
+	p, err := r.plan(ctx, order, render)
+	if err != nil {
+		return r.failSync(ctx, order, err, v1alpha1.ReasonProgressing)
+	}
+	r.mu.Lock()
+	r.total = p.count
+	r.problems = nil
+	r.mu.Unlock()
+	if err := r.dryRun(ctx, order, p); err != nil {
+		return r.failSync(ctx, order, err, v1alpha1.ReasonUnknown)
+	}
+	if err := r.checkpoint(ctx, order); err != nil {
+		return err
+	}
+	if finding, bad := p.verdict(); bad {
+		r.showProblems(p)
+		return r.end(ctx, order, finding, errors.New(finding.Message))
+	}
+	if !p.done(r, render) {
+		r.intendAll(p, render)
+		if err := r.save(ctx); err != nil {
+			return r.failSync(ctx, order, err, v1alpha1.ReasonUnknown)
+		}
+	}
+	changed := p.changedKinds()
+	for _, wave := range p.waves {
+		if err := r.applyWave(ctx, order, p, wave, changed); err != nil {
+			return r.failSync(ctx, order, err, v1alpha1.ReasonApplyFailed)
+		}
+	}
+	return r.finishSync(ctx, order, p)
+}
+
+// done says that nothing of the plan has to be written before it is applied: all of
+// it is there already.
+func (p *plan) done(r *release, render *Render) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, it := range p.items {
+		if !it.unchanged {
+			return false
+		}
+	}
+	return r.applied != nil && r.applied.Objects == render.Objects
+}
+
+// begin shows that an operation runs.
+func (r *release) begin(kind string, order tunnel.Order) {
+	now := r.now()
+	deadline := now.Add(timeoutOf(order))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.op != nil && r.op.Type == kind && r.op.Sequence == order.Sequence && r.retries > 0 {
+		// Tried again: what the last attempt said stays until this one knows better.
+		return
+	}
+	r.settled = false
+	r.op = &tunnel.Operation{Type: kind, Phase: v1alpha1.PhaseRunning, Sequence: order.Sequence, StartedAt: now, Deadline: &deadline}
+	r.finding = tunnel.Finding{Status: tunnel.Unknown, Reason: v1alpha1.ReasonProgressing}
+	r.dirty = true
+}
+
+// end shows how an operation ended, and writes it down. err is nil when it went well.
+func (r *release) end(ctx context.Context, order tunnel.Order, finding tunnel.Finding, err error) error {
+	now := r.now()
+	finding.Message = clip(finding.Message, maxMessage)
+	r.mu.Lock()
+	r.settled = true
+	r.finding = finding
+	if r.op != nil {
+		r.op.Phase, r.op.FinishedAt, r.op.Deadline, r.op.Message = v1alpha1.PhaseSucceeded, &now, nil, finding.Message
+		if err != nil {
+			r.op.Phase = v1alpha1.PhaseFailed
+		}
+	}
+	r.dirty = true
+	r.runner.meter.operation(order.Verb, err == nil, now.Sub(r.startedLocked(now)))
+	r.mu.Unlock()
+	r.report()
+	if saved := r.save(ctx); saved != nil && ctx.Err() == nil {
+		return errors.Join(err, saved)
+	}
+	return err
+}
+
+func (r *release) startedLocked(now time.Time) time.Time {
+	if r.op == nil {
+		return now
+	}
+	return r.op.StartedAt
+}
+
+// failSync ends a sync that an error stopped. A render that is not what was ordered
+// is refused; anything else is tried again.
+func (r *release) failSync(ctx context.Context, order tunnel.Order, err error, reason string) error {
+	if ctx.Err() != nil {
+		return errStopped
+	}
+	if errors.Is(err, errSuperseded) || errors.Is(err, errStopped) {
+		return err
+	}
+	finding := tunnel.Finding{Status: tunnel.Unknown, Reason: reason, Message: explain(err, false)}
+	var refused *renderError
+	var failed *waveError
+	switch {
+	case errors.As(err, &refused):
+		finding.Status, finding.Reason = tunnel.False, refused.reason
+	case errors.As(err, &failed):
+		finding = failed.finding
+	}
+	return r.end(ctx, order, finding, err)
+}
+
+// verdict says whether the dry run found anything for which the whole render is
+// held back, and names all of it.
+func (p *plan) verdict() (tunnel.Finding, bool) {
+	reason := ""
+	var names []string
+	for _, it := range p.items {
+		if it.failed == nil {
+			continue
+		}
+		var why string
+		switch it.class {
+		case rejected, invalid:
+			why = v1alpha1.ReasonDryRunFailed
+			if it.failed.reason == exceptionOwned {
+				why = v1alpha1.ReasonOwnedByOther
+			}
+		case conflicting:
+			why = v1alpha1.ReasonConflict
+		case cannotTell, deferred, raced, noNamespace:
+			continue
+		}
+		if reason == "" || why == v1alpha1.ReasonDryRunFailed {
+			reason = why
+		}
+		names = append(names, it.id.String()+": "+clip(it.failed.message, 200))
+	}
+	if len(names) == 0 {
+		return tunnel.Finding{}, false
+	}
+	message := fmt.Sprintf("%d of %d objects refused, nothing applied: %s", len(names), p.count, joinObjects(names))
+	return tunnel.Finding{Status: tunnel.False, Reason: reason, Message: clip(message, maxMessage)}, true
+}
+
+// joinObjects fits as many as a message can hold.
+func joinObjects(names []string) string {
+	out, used := names[0], 1
+	for _, n := range names[1:] {
+		if len(out)+len(n) > maxMessage-120 {
+			break
+		}
+		out += "; " + n
+		used++
+	}
+	if more := len(names) - used; more > 0 {
+		out += fmt.Sprintf("; and %d more", more)
+	}
+	return out
+}
+
+// showProblems puts what the dry run found into the report, also of objects that
+// are not ours yet.
+func (r *release) showProblems(p *plan) {
+	now := r.now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.problems = map[manifest.Identity]planned{}
+	for _, it := range p.items {
+		if it.failed != nil {
+			r.problems[it.id] = planned{problem: *it.failed, since: now}
+		}
+	}
+	r.dirty = true
+}
+
+// intendAll takes the objects of a plan into the inventory, before any is applied.
+func (r *release) intendAll(p *plan, render *Render) {
+	for _, it := range p.items {
+		r.intend(p, it)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.attempt = render
+}
+
+// intend takes one object into the inventory. One that is there keeps what it was
+// applied from until it is applied anew.
+func (r *release) intend(p *plan, it *item) *object {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o := r.objects[it.id]
+	if o == nil {
+		o = &object{id: it.id, version: it.version, wave: it.wave, line: it.line, digest: it.digest, since: r.now()}
+		// The apply that makes an object cannot change one that exists, so what is
+		// found after a crash with our mark was made by us.
+		o.created = it.checked && !it.found
+		r.objects[it.id] = o
+	}
+	if it.unchanged {
+		o.line, o.wave, o.render = it.line, it.wave, p.render
+	}
+	if it.res != nil && o.res != it.res {
+		if o.res != nil {
+			r.runner.untrack(o.res, r, o.id)
+		}
+		o.res, o.version = it.res, it.version
+	}
+	if o.res != nil {
+		r.runner.track(o.res, r, o, false)
+	}
+	return o
+}
+
+// waveError ends a sync in the middle.
+type waveError struct {
+	finding tunnel.Finding
+}
+
+func (e *waveError) Error() string { return e.finding.Message }
+
+// applyWave applies the objects of one wave, step by step, retries those that the
+// server could not judge, and waits until all are healthy.
+func (r *release) applyWave(ctx context.Context, order tunnel.Order, p *plan, wave int32, changed func(groupKind, definition) bool) error {
+	deadline := r.now().Add(timeoutOf(order))
+	var items []*item
+	for _, it := range p.items {
+		if it.wave == wave {
+			items = append(items, it)
+		}
+	}
+	r.setDeadline(deadline)
+	for start := 0; start < len(items); {
+		end := start
+		for end < len(items) && items[end].tier == items[start].tier {
+			end++
+		}
+		if err := r.checkpoint(ctx, order); err != nil {
+			return err
+		}
+		if err := r.applyStep(ctx, order, p, items[start:end], changed); err != nil {
+			return err
+		}
+		if isDefinition(items[start].id) {
+			// Objects of the kinds that it defines cannot come before they are served.
+			if err := r.waitWave(ctx, order, p, items[start:end], deadline, changed); err != nil {
+				return err
+			}
+		}
+		start = end
+	}
+	if last := p.waves[len(p.waves)-1]; wave == last && r.complete(p, order) {
+		return nil // nothing waits for this wave; its health is told as it comes
+	}
+	return r.waitWave(ctx, order, p, items, deadline, changed)
+}
+
+func isDefinition(id manifest.Identity) bool {
+	return id.Group == "apiextensions.k8s.io" && id.Kind == "CustomResourceDefinition"
+}
+
+func (r *release) setDeadline(deadline time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.op != nil && r.op.Phase == v1alpha1.PhaseRunning {
+		r.op.Deadline = &deadline
+	}
+}
+
+// complete says whether all of a plan is applied and nothing has to be pruned.
+func (r *release) complete(p *plan, order tunnel.Order) bool {
+	for _, it := range p.items {
+		if it.failed != nil {
+			return false
+		}
+	}
+	stale := r.stale(p)
+	if !order.Policy.PruneOrphaned {
+		return true
+	}
+	return len(stale) == 0
+}
+
+// applyStep applies objects that do not need each other, in parallel. What cannot
+// be applied now is left in item.failed; an error ends the operation.
+func (r *release) applyStep(ctx context.Context, order tunnel.Order, p *plan, items []*item, changed func(groupKind, definition) bool) error {
+	todo := map[int32]*item{}
+	for _, it := range items {
+		if !it.unchanged {
+			todo[it.line] = it
+		}
+	}
+	if len(todo) == 0 {
+		return nil
+	}
+	group, gctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxParallel)
+	left := len(todo)
+	err := r.contents(ctx, p.render, func(line int32) bool { return todo[line] != nil }, func(e *manifest.Entry) (bool, error) {
+		it := todo[int32(e.Line)]
+		content, err := e.Object()
+		if err != nil {
+			return false, err
+		}
+		left--
+		group.Go(func() error {
+			r.applyOne(gctx, order, p, it, content, changed)
+			return nil
+		})
+		return left > 0 && gctx.Err() == nil, nil
+	})
+	if waited := group.Wait(); waited != nil {
+		return waited
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.checkpoint(ctx, order); err != nil {
+		return err
+	}
+	var stuck []string
+	for _, it := range items {
+		if it.failed != nil && (it.class == rejected || it.class == invalid || it.class == conflicting) {
+			stuck = append(stuck, it.id.String()+": "+clip(it.failed.message, 200))
+		}
+	}
+	if len(stuck) > 0 {
+		return &waveError{finding: tunnel.Finding{
+			Status: tunnel.False, Reason: v1alpha1.ReasonApplyFailed,
+			Message: clip("not applied: "+joinObjects(stuck), maxMessage),
+		}}
+	}
+	return nil
+}
+
+// applyOne applies one object and notes in the item what stands in its way.
+func (r *release) applyOne(ctx context.Context, order tunnel.Order, p *plan, it *item, content map[string]any, changed func(groupKind, definition) bool) {
+	err := r.applyItem(ctx, order, p, it, content, changed)
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	secret := isSecret(it.id)
+	c := classify(err, p.around(it, order, changed, false))
+	var owned *ownedByOtherError
+	var fields *conflictError
+	switch {
+	case errors.As(err, &owned):
+		it.fail(rejected, exceptionOwned, owned.Error())
+	case errors.As(err, &fields):
+		it.fail(conflicting, exceptionConflict, fields.Error())
+	case c == rejected, c == invalid, c == conflicting:
+		it.fail(c, exceptionRejected, explain(err, secret))
+	default:
+		it.fail(cannotTell, reasonOf(err), explain(err, secret))
+	}
+	logr.FromContextOrDiscard(ctx).V(1).Info("object not applied", "object", it.id.String(), "class", it.class.String(), "error", it.failed.message)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if o := r.objects[it.id]; o != nil {
+		before := o.view()
+		o.problem = it.failed
+		r.reviewLocked(o, before, r.now())
+	}
+}
+
+// waitWave waits until objects are applied and healthy. Those that could not be
+// applied are tried again, each after a growing pause.
+func (r *release) waitWave(ctx context.Context, order tunnel.Order, p *plan, items []*item, deadline time.Time, changed func(groupKind, definition) bool) error {
+	retries := 0
+	for {
+		var failed []*item
+		for _, it := range items {
+			if it.failed != nil {
+				failed = append(failed, it)
+			}
+		}
+		until := deadline
+		if len(failed) > 0 {
+			if at := r.now().Add(backoff(retries, objectRetryMin, objectRetryMax)); at.Before(until) {
+				until = at
+			}
+			retries++
+		}
+		blocked := ""
+		met, err := r.waitUntil(ctx, order, until, func() bool {
+			blocked = r.blocker(items)
+			r.showBlocked(blocked)
+			return blocked == ""
+		})
+		if err != nil || met {
+			return err
+		}
+		if !r.now().Before(deadline) {
+			return &waveError{finding: tunnel.Finding{
+				Status: tunnel.False, Reason: v1alpha1.ReasonDeadline,
+				Message: clip(fmt.Sprintf("after %s still %s", timeoutOf(order), blocked), maxMessage),
+			}}
+		}
+		if len(failed) > 0 {
+			slices.SortFunc(failed, func(a, b *item) int { return int(a.line - b.line) })
+			if err := r.applyStep(ctx, order, p, failed, changed); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// blocker names what a wave waits for; empty: nothing.
+func (r *release) blocker(items []*item) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	more, first := 0, ""
+	for _, it := range items {
+		why := ""
+		o := r.objects[it.id]
+		switch {
+		case it.failed != nil:
+			why = it.failed.message
+		case o == nil || !o.applied:
+			why = "not applied yet"
+		case o.health != healthy && blocksWave(it.id.Kind, it.id.Group):
+			why = o.why
+			if why == "" {
+				why = o.health.String()
+			}
+		default:
+			continue
+		}
+		if first == "" {
+			first = fmt.Sprintf("waiting for %s: %s", it.id, why)
+		} else {
+			more++
+		}
+	}
+	if more > 0 {
+		return clip(fmt.Sprintf("%s (and %d more)", clip(first, maxMessage-40), more), maxMessage)
+	}
+	return clip(first, maxMessage)
+}
+
+func (r *release) showBlocked(message string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.op == nil || r.op.Message == message {
+		return
+	}
+	r.op.Message = message
+	if message != "" && !r.settled {
+		r.finding = tunnel.Finding{Status: tunnel.Unknown, Reason: v1alpha1.ReasonBlocked, Message: message}
+	}
+	r.dirty = true
+}
+
+// finishSync prunes, marks the render as applied, and waits for the health of what
+// was applied last.
+func (r *release) finishSync(ctx context.Context, order tunnel.Order, p *plan) error {
+	if err := r.prune(ctx, order, p); err != nil {
+		return r.failSync(ctx, order, err, v1alpha1.ReasonPruneFailed)
+	}
+	r.mu.Lock()
+	r.applied, r.attempt, r.resumed = p.render, nil, false
+	r.problems = nil
+	r.inventoryNew, r.inventorySent = true, 0
+	r.finding = tunnel.Finding{Status: tunnel.True, Reason: v1alpha1.ReasonApplied}
+	r.dirty = true
+	deadline := r.now().Add(timeoutOf(order))
+	r.mu.Unlock()
+	if err := r.save(ctx); err != nil {
+		return r.failSync(ctx, order, err, v1alpha1.ReasonUnknown)
+	}
+	r.runner.tidy()
+	r.setDeadline(deadline)
+	blocked := ""
+	met, err := r.waitUntil(ctx, order, deadline, func() bool {
+		blocked = r.blocker(p.items)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.op != nil && r.op.Message != blocked {
+			r.op.Message = blocked
+			r.dirty = true
+		}
+		return blocked == ""
+	})
+	if err != nil {
+		return err
+	}
+	now := r.now()
+	r.mu.Lock()
+	r.settled = true
+	if r.op != nil {
+		r.op.Phase, r.op.FinishedAt, r.op.Deadline, r.op.Message = v1alpha1.PhaseSucceeded, &now, nil, ""
+		if !met {
+			r.op.Phase, r.op.Message = v1alpha1.PhaseFailed, clip(fmt.Sprintf("after %s still %s", timeoutOf(order), blocked), maxMessage)
+		}
+		r.runner.meter.operation(order.Verb, met, now.Sub(r.op.StartedAt))
+	}
+	r.dirty = true
+	r.saveAt = now.Add(saveAfter)
+	r.mu.Unlock()
+	r.report()
+	return nil
+}
