@@ -30,18 +30,25 @@ func (h *Hub) Join(ctx context.Context, plane *harness.Plane, namespace, name st
 	if err != nil {
 		return nil, fmt.Errorf("join %s: %w", name, err)
 	}
-	if _, err := plane.KubectlInput(ctx, manifests, "apply", "-f", "-"); err != nil {
-		return nil, fmt.Errorf("join %s: %w", name, err)
-	}
-	port, err := harness.FreePort(ctx)
+	e, err := Agent(ctx, plane, h.Programs, manifests)
 	if err != nil {
 		return nil, fmt.Errorf("join %s: %w", name, err)
 	}
-	e := &Edge{Plane: plane, Namespace: namespace, Name: name, MetricsPort: port, agent: h.Programs.Agent}
-	if err := e.Run(ctx); err != nil {
-		return nil, err
-	}
+	e.Namespace, e.Name = namespace, name
 	return e, h.WaitCluster(ctx, namespace, name)
+}
+
+// Agent applies the agent's manifests and runs its Deployment.
+func Agent(ctx context.Context, plane *harness.Plane, programs Programs, manifests string) (*Edge, error) {
+	if _, err := plane.KubectlInput(ctx, manifests, "apply", "-f", "-"); err != nil {
+		return nil, fmt.Errorf("install agent: %w", err)
+	}
+	port, err := harness.FreePort(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("install agent: %w", err)
+	}
+	e := &Edge{Plane: plane, MetricsPort: port, agent: programs.Agent}
+	return e, e.Run(ctx)
 }
 
 // Run starts the agent's container.
