@@ -22,7 +22,7 @@ import (
 // too; the strategy then records the references as checked, and the hub reads no
 // Secret that is not recorded.
 type secretCheck struct {
-	authorizer authorizer.Authorizer
+	authorizer authorizer.UnconditionalAuthorizer
 }
 
 func (c secretCheck) beginCreate(ctx context.Context, obj runtime.Object, _ *metav1.CreateOptions) (registry.FinishFunc, error) {

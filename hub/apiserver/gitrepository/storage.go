@@ -29,7 +29,7 @@ type Options struct {
 	Shards int
 	Clock  clock.PassiveClock
 	// Authorizer is asked whether a user may get the Secrets that he refers to.
-	Authorizer authorizer.Authorizer
+	Authorizer authorizer.UnconditionalAuthorizer
 }
 
 // Storage is all that is served of GitRepositories.

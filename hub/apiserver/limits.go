@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import "time"
+
+const (
+	// EtcdPrefix is where everything of convoy lies in etcd. No key of ours is
+	// outside it.
+	EtcdPrefix = "/registry/convoy.kumodo.io"
+
+	// DefaultSecurePort of the aggregated API. Control planes of some clouds reach
+	// nodes on 443 and 10250 only.
+	DefaultSecurePort = 10250
+
+	// deleteCollectionWorkers: the library's default is one, which makes the
+	// deletion of a large namespace slow.
+	deleteCollectionWorkers = 16
+
+	// maxStreams of one HTTP/2 connection: the aggregator sends everybody's
+	// requests through few connections.
+	maxStreams = 1000
+
+	// servingLifetime of the API server's own certificate. A new one is made when
+	// a third of it is left.
+	servingLifetime = 30 * 24 * time.Hour
+
+	// adminLifetime of the certificate in the admin kubeconfig; a new one is
+	// written at every start.
+	adminLifetime = 365 * 24 * time.Hour
+
+	// readyInterval is how often a starting server asks itself whether it is ready.
+	readyInterval = 20 * time.Millisecond
+
+	// etcdDialTimeout bounds the wait for etcd.
+	etcdDialTimeout = 20 * time.Second
+)

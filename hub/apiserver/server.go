@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/go-logr/logr"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"kumodo.io/convoy/hub/apiserver/cluster"
+	"kumodo.io/convoy/hub/apiserver/internal/scheme"
+)
+
+// Config is all that a server needs.
+type Config struct {
+	// Options, validated. Etcd must name its servers by now.
+	Options *Options
+	// Host is how the host cluster is reached; nil with Options.Standalone.
+	Host *rest.Config
+	// Serving makes our certificate, unless --tls-cert-file is given.
+	Serving Certifier
+	// HubCA is the hub CA's certificate, PEM: whom to believe in standalone mode.
+	HubCA []byte
+	// Join is what the join subresource answers.
+	Join JoinInfo
+	// ReadyzChecks are asked, beside the library's own, whether the hub is ready.
+	ReadyzChecks []healthz.HealthChecker
+	// Clock, the real one when nil.
+	Clock clock.PassiveClock
+	// Logger for what has no context of its own.
+	Logger logr.Logger
+}
+
+// JoinInfo is what an installer of an agent has to know of the hub.
+type JoinInfo = cluster.JoinInfo
+
+// Server serves the API.
+type Server struct {
+	// Static after New.
+	generic  *genericapiserver.GenericAPIServer
+	storage  Storage
+	etcd     *clientv3.Client
+	url      string
+	serving  Certifier
+	clock    clock.PassiveClock
+	prepared chan struct{}
+	ready    chan struct{}
+}
+
+// New builds the server and its storage. It listens, and its watch caches begin
+// to read etcd, which must be there; nothing is served before Run. When it
+// succeeds, Run must be called, since Run closes what New opened.
+func New(ctx context.Context, c Config) (*Server, error) {
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	sch, err := scheme.New()
+	if err != nil {
+		return nil, err
+	}
+	config, err := c.library(sch)
+	if err != nil {
+		return nil, err
+	}
+	// The library closes the listener only when it ran.
+	fail := func(err error) (*Server, error) {
+		return nil, errors.Join(err, config.SecureServing.Listener.Close())
+	}
+	etcd, err := newEtcdClient(ctx, c.Options.Etcd.StorageConfig.Transport)
+	if err != nil {
+		return fail(err)
+	}
+	generic, err := config.Complete().New("convoy", genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return fail(errors.Join(fmt.Errorf("build API server: %w", err), etcd.Close()))
+	}
+	core, source, storage, err := newStorage(storageOptions{
+		scheme: sch, rest: config.RESTOptionsGetter, shards: c.Options.Shards, clock: c.Clock,
+		join: c.Join, authorizer: config.Authorization.Authorizer,
+	})
+	if err != nil {
+		return fail(errors.Join(err, etcd.Close()))
+	}
+	gvs := scheme.GroupVersions()
+	err = generic.InstallAPIGroups(
+		group(sch, gvs[0].Group, gvs[0].Version, core),
+		group(sch, gvs[1].Group, gvs[1].Version, source),
+	)
+	if err != nil {
+		return fail(errors.Join(fmt.Errorf("install API groups: %w", err), etcd.Close()))
+	}
+	return &Server{
+		generic: generic, storage: storage, etcd: etcd, serving: c.Serving, clock: c.Clock,
+		url:      "https://" + localAddress(config.SecureServing.Listener.Addr()),
+		prepared: make(chan struct{}), ready: make(chan struct{}),
+	}, nil
+}
+
+// Run serves until ctx ends, lets requests in flight finish and closes the
+// storage. The other rooms must have stopped using it by then.
+func (s *Server) Run(ctx context.Context) error {
+	prepared := s.generic.PrepareRun()
+	close(s.prepared)
+
+	waitCtx, cancel := context.WithCancel(ctx)
+	waited := make(chan struct{})
+	go func() {
+		defer close(waited)
+		s.waitReady(waitCtx)
+	}()
+	err := prepared.RunWithContext(ctx)
+	cancel()
+	<-waited
+	if err != nil {
+		err = fmt.Errorf("serve API: %w", err)
+	}
+	return errors.Join(err, s.etcd.Close())
+}
+
+// Storage gives the other rooms access in process.
+func (s *Server) Storage() Storage { return s.storage }
+
+// EtcdClient is for keys of the hub's own under EtcdPrefix. Run closes it.
+func (s *Server) EtcdClient() *clientv3.Client { return s.etcd }
+
+// URL is where the server listens, on this machine.
+func (s *Server) URL() string { return s.url }
+
+// Ready is closed when the server was ready for the first time.
+func (s *Server) Ready() <-chan struct{} { return s.ready }
+
+// Probes answers /healthz, /livez and /readyz without asking who asks. It is for
+// the hub's port for probes and metrics.
+func (s *Server) Probes() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-s.prepared:
+			s.generic.Handler.Director.ServeHTTP(w, r)
+		default:
+			http.Error(w, "starting", http.StatusServiceUnavailable)
+		}
+	})
+}
+
+func (s *Server) waitReady(ctx context.Context) {
+	ticker := time.NewTicker(readyInterval)
+	defer ticker.Stop()
+	for {
+		answer := httptest.NewRecorder()
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "/readyz", http.NoBody)
+		if err == nil {
+			s.Probes().ServeHTTP(answer, request)
+			if answer.Code == http.StatusOK {
+				close(s.ready)
+				return
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"fmt"
+
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/registry/generic"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/utils/clock"
+
+	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
+	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
+	"kumodo.io/convoy/hub/apiserver/cluster"
+	"kumodo.io/convoy/hub/apiserver/gitrepository"
+	"kumodo.io/convoy/hub/apiserver/internal/scheme"
+	"kumodo.io/convoy/hub/apiserver/inventory"
+	"kumodo.io/convoy/hub/apiserver/release"
+	"kumodo.io/convoy/hub/apiserver/resource"
+)
+
+// Typed access in process to what is served.
+type (
+	Clusters        = resource.Store[*corev1alpha1.Cluster, *corev1alpha1.ClusterList]
+	Releases        = resource.Store[*corev1alpha1.Release, *corev1alpha1.ReleaseList]
+	Inventories     = resource.Store[*corev1alpha1.ReleaseInventory, *corev1alpha1.ReleaseInventoryList]
+	GitRepositories = resource.Store[*sourcev1alpha1.GitRepository, *sourcev1alpha1.GitRepositoryList]
+)
+
+// Storage is for the hub's other rooms, which read and write our objects in
+// process. Everything goes through the strategies, nothing through admission.
+type Storage struct {
+	Clusters        *Clusters
+	Releases        *Releases
+	Inventories     *Inventories
+	GitRepositories *GitRepositories
+}
+
+// storageMap is one group's resources and subresources.
+type storageMap = map[string]rest.Storage
+
+type storageOptions struct {
+	scheme     *scheme.Scheme
+	rest       generic.RESTOptionsGetter
+	shards     int
+	clock      clock.PassiveClock
+	join       cluster.JoinInfo
+	authorizer authorizer.UnconditionalAuthorizer
+}
+
+// newStorage builds all that is served: the maps are the API's table of contents.
+func newStorage(o storageOptions) (core, source storageMap, in Storage, err error) {
+	clusters, err := cluster.NewStorage(cluster.Options{Typer: o.scheme, REST: o.rest, Shards: o.shards, Clock: o.clock, Join: o.join})
+	if err != nil {
+		return nil, nil, Storage{}, err
+	}
+	releases, err := release.NewStorage(release.Options{Typer: o.scheme, REST: o.rest, Shards: o.shards, Clock: o.clock})
+	if err != nil {
+		return nil, nil, Storage{}, err
+	}
+	inventories, err := inventory.NewREST(inventory.Options{Typer: o.scheme, REST: o.rest, Clock: o.clock})
+	if err != nil {
+		return nil, nil, Storage{}, err
+	}
+	repositories, err := gitrepository.NewStorage(gitrepository.Options{Typer: o.scheme, REST: o.rest, Shards: o.shards, Clock: o.clock, Authorizer: o.authorizer})
+	if err != nil {
+		return nil, nil, Storage{}, err
+	}
+
+	core = storageMap{
+		"clusters":           clusters.Cluster,
+		"clusters/status":    clusters.Status,
+		"clusters/join":      clusters.Join,
+		"releases":           releases.Release,
+		"releases/status":    releases.Status,
+		"releases/sync":      releases.Sync,
+		"releaseinventories": inventories,
+	}
+	source = storageMap{
+		"gitrepositories":        repositories.GitRepository,
+		"gitrepositories/status": repositories.Status,
+	}
+	in = Storage{
+		Clusters:        resource.New[*corev1alpha1.Cluster, *corev1alpha1.ClusterList](clusters.Cluster.Store, clusters.Status.Store),
+		Releases:        resource.New[*corev1alpha1.Release, *corev1alpha1.ReleaseList](releases.Release.Store, releases.Status.Store),
+		Inventories:     resource.New[*corev1alpha1.ReleaseInventory, *corev1alpha1.ReleaseInventoryList](inventories.Store, nil),
+		GitRepositories: resource.New[*sourcev1alpha1.GitRepository, *sourcev1alpha1.GitRepositoryList](repositories.GitRepository.Store, repositories.Status.Store),
+	}
+	return core, source, in, nil
+}
+
+// group makes what the library installs of one group.
+func group(s *scheme.Scheme, name, version string, resources storageMap) *genericapiserver.APIGroupInfo {
+	info := genericapiserver.NewDefaultAPIGroupInfo(name, s.Scheme, s.Parameters, s.Codecs)
+	info.NegotiatedSerializer = scheme.JSONOnly(s.Codecs)
+	info.VersionedResourcesStorageMap[version] = resources
+	return &info
+}
+
+// APIServiceNames lists one APIService for each group and version served, and no
+// other: one without a server behind it hangs every deletion of a namespace.
+func APIServiceNames() []string {
+	gvs := scheme.GroupVersions()
+	names := make([]string, 0, len(gvs))
+	for _, gv := range gvs {
+		names = append(names, fmt.Sprintf("%s.%s", gv.Version, gv.Group))
+	}
+	return names
+}

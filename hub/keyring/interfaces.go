@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keyring
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Vault keeps keys by the names of SecretNames.
+type Vault interface {
+	// Get gives what is stored, empty when nothing is, with a version of it.
+	// ErrNotFound when there is no such name.
+	Get(ctx context.Context, name string) (data map[string][]byte, version string, err error)
+	// Update stores, if what is there still has that version; else ErrConflict.
+	Update(ctx context.Context, name string, data map[string][]byte, version string) error
+}
+
+// APIServices reads and patches the APIServices of the host cluster; a client-go
+// dynamic resource client is one.
+type APIServices interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions, subresources ...string) (*unstructured.Unstructured, error)
+	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string) (*unstructured.Unstructured, error)
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keyring
+
+import "time"
+
+const (
+	// caLifetime of the two CAs. They are rotated by hand.
+	caLifetime = 10 * 365 * 24 * time.Hour
+	// backdate of every certificate, for peers whose clock is behind.
+	backdate = time.Hour
+
+	// macKeySize and sealingKeySize in bytes.
+	macKeySize     = 32
+	sealingKeySize = 32
+
+	// loadAttempts bounds how often a start tries again when another start made
+	// the same key at the same time.
+	loadAttempts = 5
+
+	// missingInterval is how often an APIService that is not there yet is looked
+	// for, and keepInterval how often one that is right is looked at again.
+	missingInterval = 2 * time.Second
+	keepInterval    = 5 * time.Minute
+)
