@@ -36,7 +36,6 @@ func (l *Link) dial(ctx context.Context, gateway, path string, trust tunnel.HubT
 	choose := httpproxy.FromEnvironment().ProxyFunc()
 	var local, remote net.Addr
 	var proxyHost string
-	dialer := &net.Dialer{Timeout: tunnel.HandshakeTimeout, KeepAlive: tunnel.PingInterval}
 	transport := &http.Transport{
 		Proxy: func(r *http.Request) (*url.URL, error) {
 			proxy, err := choose(r.URL)
@@ -49,7 +48,7 @@ func (l *Link) dial(ctx context.Context, gateway, path string, trust tunnel.HubT
 			return proxy, nil
 		},
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			c, err := dialer.DialContext(ctx, network, addr)
+			c, err := l.opts.Dial(ctx, network, addr)
 			if err != nil {
 				return nil, err //nolint:wrapcheck // net/http wraps it
 			}

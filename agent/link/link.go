@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
@@ -31,6 +32,8 @@ type Options struct {
 	// OuterCAFile adds CA certificates, PEM, for the connection outside the
 	// websocket: of the gateway's terminator, or of a proxy. Read on each dial.
 	OuterCAFile string
+	// Dial makes the connection underneath. Default: TCP.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	// Built is when the program was built: no clock is earlier. Default: none.
 	Built time.Time
 	// Backoff between dials. Default: DefaultBackoff.
@@ -73,6 +76,9 @@ func New(o Options) (*Link, error) {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{Timeout: tunnel.HandshakeTimeout, KeepAlive: tunnel.PingInterval}).DialContext
 	}
 	if o.Registerer == nil {
 		o.Registerer = prometheus.NewRegistry()

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+
+	"kumodo.io/convoy/agent/link"
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+type fleetOptions struct {
+	Agents      int
+	GatewayURL  string
+	OuterCAFile string
+	Settle      time.Duration
+	Fetch       bool
+	Rate        float64
+	Spread      bool
+	Quick       bool
+}
+
+// maxTokens bounds what is read: a process has so many descriptors at most.
+const maxTokens = 50000
+
+var errTokens = errors.New("too few tokens")
+
+func readTokens(r io.Reader) ([]string, error) {
+	var texts []string
+	lines := bufio.NewScanner(r)
+	for lines.Scan() && len(texts) < maxTokens {
+		if text := strings.TrimSpace(lines.Text()); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read tokens: %w", err)
+	}
+	return texts, nil
+}
+
+// fleet is many agents.
+type fleet struct {
+	opts  fleetOptions
+	texts []string
+	stats stats
+	began time.Time
+
+	mu    sync.Mutex
+	links []*link.Link
+}
+
+// line is what is printed.
+type line struct {
+	Seconds      float64 `json:"seconds"`
+	Agents       int     `json:"agents"`
+	Connected    int     `json:"connected"`
+	Accepted     int64   `json:"accepted"`
+	Refused      int64   `json:"refused"`
+	Applied      int64   `json:"applied"`
+	Acknowledged int64   `json:"acknowledged"`
+	FetchFailed  int64   `json:"fetchFailed"`
+	Heads        int64   `json:"heads"`
+}
+
+func newFleet(o fleetOptions, texts []string) (*fleet, error) {
+	if o.Agents == 0 {
+		o.Agents = len(texts)
+	}
+	if len(texts) < o.Agents || o.Agents == 0 {
+		return nil, fmt.Errorf("%w: %d for %d agents", errTokens, len(texts), o.Agents)
+	}
+	return &fleet{opts: o, texts: texts, began: time.Now()}, nil
+}
+
+func (f *fleet) line() line {
+	l := line{
+		Seconds: time.Since(f.began).Seconds(), Agents: f.opts.Agents, Accepted: f.stats.accepted.Load(),
+		Refused: f.stats.refused.Load(), Applied: f.stats.applied.Load(), Acknowledged: f.stats.acknowledged.Load(),
+		FetchFailed: f.stats.fetchFailed.Load(), Heads: f.stats.heads.Load(),
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, one := range f.links {
+		if one.Connected() {
+			l.Connected++
+		}
+	}
+	return l
+}
+
+// run starts the agents at the given rate and waits for all of them.
+func (f *fleet) run(ctx context.Context) error {
+	pace := rate.NewLimiter(rate.Limit(f.opts.Rate), 1)
+	group, ctx := errgroup.WithContext(ctx)
+	for i := range f.opts.Agents {
+		if err := pace.Wait(ctx); err != nil {
+			break // the end was asked for
+		}
+		l, e, err := f.agent(ctx, i)
+		if err != nil {
+			return errors.Join(err, group.Wait())
+		}
+		group.Go(func() error {
+			defer e.close()
+			if err := l.Run(ctx); err != nil {
+				return fmt.Errorf("agent %d: %w", i, err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err //nolint:wrapcheck // made above
+	}
+	return nil
+}
+
+// agent makes one.
+func (f *fleet) agent(ctx context.Context, i int) (*link.Link, *engine, error) {
+	e := newEngine(ctx, &f.stats, f.opts.Settle, f.opts.Fetch)
+	o := link.Options{
+		Engine: e, Reporting: e, Identity: &identities{}, GatewayURL: f.opts.GatewayURL, OuterCAFile: f.opts.OuterCAFile,
+		Token: func(context.Context) (string, error) { return f.texts[i], nil },
+		Hello: func(context.Context) (tunnel.Hello, error) {
+			return tunnel.Hello{
+				AgentVersion: "simulated", KubernetesVersion: "v1.37.2", APIVersions: []string{"apps/v1", "v1"},
+				TargetUID: fmt.Sprintf("simulated-%d", i),
+				Features: []string{
+					tunnel.FeatureApply, tunnel.FeatureRemove, tunnel.FeatureRelease, tunnel.FeatureSealed, tunnel.FeatureReplace,
+				},
+			}, nil
+		},
+	}
+	if f.opts.Quick {
+		quick := link.QuickBackoff()
+		o.Backoff = &quick
+	}
+	if f.opts.Spread {
+		from := &net.TCPAddr{IP: net.IPv4(127, byte(1+i>>16), byte(i>>8), byte(1+i%250))}
+		o.Dial = (&net.Dialer{Timeout: tunnel.HandshakeTimeout, LocalAddr: from}).DialContext
+	}
+	l, err := link.New(o)
+	if err != nil {
+		return nil, nil, fmt.Errorf("agent %d: %w", i, err)
+	}
+	e.link = l
+	f.mu.Lock()
+	f.links = append(f.links, l)
+	f.mu.Unlock()
+	return l, e, nil
+}
