@@ -59,18 +59,19 @@ var rules = []rule{
 // from the room just before it and reaches all others through interfaces that it
 // declares itself; only main and wiring see everything.
 var flow = map[string][]string{
-	"source":     {},
-	"render":     {"source", "store"},
+	"source":     {"worker"},
+	"render":     {"source", "store", "worker"},
 	"store":      {},
 	"deliver":    {"cache", "keyring"},
 	"gateway":    {},
-	"cache":      {"apiserver"},
+	"cache":      {},
 	"report":     {"cache"},
-	"controller": {"cache", "source", "render", "store", "deliver", "report"},
-	"apiserver":  {"options", "keyring", "etcd"},
+	"controller": {"cache", "source", "render", "deliver", "report"},
+	"apiserver":  {"keyring", "etcd"},
 	"keyring":    {},
 	"etcd":       {},
-	"options":    {},
+	"options":    {"apiserver"},
+	"worker":     {},
 }
 
 // wiring are the packages that put the rooms together; nobody imports them.
