@@ -17,13 +17,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-
-	"github.com/prometheus/client_golang/prometheus"
+	clientcache "k8s.io/client-go/tools/cache"
 
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
 	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
@@ -35,11 +35,12 @@ var ErrNotSynced = errors.New("the cache is not complete yet")
 // syncPoll is how often WaitForSync looks.
 const syncPoll = 5 * time.Millisecond
 
-// Options of a Cache: the registry's stores of the three kinds.
+// Options of a Cache: what the reflectors of the three kinds read from, in
+// process. Lists may share their objects with the registry's own cache.
 type Options struct {
-	Clusters        Store
-	Releases        Store
-	GitRepositories Store
+	Clusters        clientcache.ListerWatcher
+	Releases        clientcache.ListerWatcher
+	GitRepositories clientcache.ListerWatcher
 
 	Registerer prometheus.Registerer
 }

@@ -5,7 +5,6 @@ package cache
 import (
 	"context"
 	"fmt"
-	"io"
 	"sort"
 	"strconv"
 	"testing"
@@ -14,11 +13,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
-	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	clientcache "k8s.io/client-go/tools/cache"
 
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
 	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
@@ -145,37 +144,20 @@ func TestObjectsLoseWhatNoReaderNeedsAndTheOriginalKeepsIt(t *testing.T) {
 	}
 }
 
-// wrapped is what the registry's watch hands to several watchers at once.
-type wrapped struct{ *corev1alpha1.Release }
-
-func (w wrapped) CacheEncode(runtime.Identifier, func(runtime.Object, io.Writer) error, io.Writer) error {
-	return nil
-}
-func (w wrapped) GetObject() runtime.Object { return w.Release.DeepCopy() }
-
-// store is a registry's store with one list and one watch.
-type store struct {
-	list   runtime.Object
-	events *watch.FakeWatcher
-}
-
-func (s store) List(context.Context, *metainternalversion.ListOptions) (runtime.Object, error) {
-	return s.list, nil
-}
-
-func (s store) Watch(context.Context, *metainternalversion.ListOptions) (watch.Interface, error) {
-	return s.events, nil
+// registry has one list and one watch.
+func registry(list runtime.Object, events watch.Interface) *clientcache.ListWatch {
+	return &clientcache.ListWatch{
+		ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return list, nil },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return events, nil },
+	}
 }
 
 func TestRunFollowsTheRegistry(t *testing.T) {
 	events := watch.NewFake()
 	c := New(Options{
-		Releases: store{&corev1alpha1.ReleaseList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []corev1alpha1.Release{*release("a", "1", 5)}}, events},
-		Clusters: store{&corev1alpha1.ClusterList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}, watch.NewFake()},
-		GitRepositories: store{
-			&sourcev1alpha1.GitRepositoryList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}},
-			watch.NewFake(),
-		},
+		Releases:        registry(&corev1alpha1.ReleaseList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []corev1alpha1.Release{*release("a", "1", 5)}}, events),
+		Clusters:        registry(&corev1alpha1.ClusterList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}, watch.NewFake()),
+		GitRepositories: registry(&sourcev1alpha1.GitRepositoryList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}, watch.NewFake()),
 	})
 	changed := make(chan string, 10)
 	c.OnRelease(func(_, next *corev1alpha1.Release) { changed <- next.Name + "@" + next.ResourceVersion })
@@ -198,7 +180,7 @@ func TestRunFollowsTheRegistry(t *testing.T) {
 	expect("a@5")
 	events.Add(release("b", "2", 8))
 	expect("b@8")
-	events.Modify(wrapped{release("b", "2", 9)})
+	events.Modify(release("b", "2", 9))
 	expect("b@9")
 	if len(c.Releases()) != 2 {
 		t.Errorf("%d Releases, want 2", len(c.Releases()))

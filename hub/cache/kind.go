@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clientcache "k8s.io/client-go/tools/cache"
 )
 
 // indexKey is a value of an index.
@@ -18,7 +19,7 @@ type indexKey struct{ kind, namespace, name string }
 type kind[T object] struct {
 	// Static.
 	name    string
-	store   Store
+	source  clientcache.ListerWatcher
 	shallow func(T) T
 	indexes map[string]func(T) indexKey
 
@@ -38,9 +39,9 @@ type kind[T object] struct {
 	complete bool
 }
 
-func newKind[T object](name string, store Store, shallow func(T) T, indexes map[string]func(T) indexKey) *kind[T] {
+func newKind[T object](name string, source clientcache.ListerWatcher, shallow func(T) T, indexes map[string]func(T) indexKey) *kind[T] {
 	k := &kind[T]{
-		name: name, store: store, shallow: shallow, indexes: indexes,
+		name: name, source: source, shallow: shallow, indexes: indexes,
 		objects: map[types.NamespacedName]T{}, uids: map[types.UID]T{},
 		inIndex: map[string]map[indexKey]map[types.NamespacedName]T{},
 	}

@@ -24,14 +24,14 @@ func (r *Reporter) Cluster(ctx context.Context, key types.NamespacedName, uid ty
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	written := false
-	out, err := compareAndSwap(ctx, r.options.ClusterStatus, key, uid, func(old, next *corev1alpha1.Cluster) (bool, error) {
+	out, err := compareAndSwap(ctx, r.options.ClusterStore, key, uid, func(old, next *corev1alpha1.Cluster) error {
 		if err := mutate(&next.Status); err != nil {
-			return false, err
+			return err
 		}
 		next.Status.ObservedGeneration = next.Generation
 		next.Status.Conditions = clusterConditions(old.Status.Conditions, &next.Status, r.clock.Now())
 		written = !equality.Semantic.DeepEqual(old.Status, next.Status)
-		return written, nil
+		return nil
 	})
 	switch {
 	case isGone(err):
@@ -99,8 +99,9 @@ func (r *Reporter) Source(ctx context.Context, key types.NamespacedName, uid typ
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	out, err := compareAndSwap(ctx, r.options.GitRepositoryStatus, key, uid, func(old, next *sourcev1alpha1.GitRepository) (bool, error) {
-		return fold(old, next), nil
+	out, err := compareAndSwap(ctx, r.options.GitRepositoryStore, key, uid, func(old, next *sourcev1alpha1.GitRepository) error {
+		fold(old, next)
+		return nil
 	})
 	if isGone(err) {
 		return ErrGone

@@ -6,7 +6,6 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apiserver/pkg/registry/rest"
 
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
 	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
@@ -38,17 +37,20 @@ type Memory interface {
 	PutGitRepository(repository *sourcev1alpha1.GitRepository)
 }
 
-// StatusStore is the registry's store behind a status subresource.
-type StatusStore interface {
-	rest.Updater
+// StatusStore is the registry's store of one kind. UpdateStatus is a
+// compare-and-swap: mutate gets a fresh copy each time it is called, its error
+// comes back as it is, and a change of nothing writes nothing.
+type StatusStore[T any] interface {
+	UpdateStatus(ctx context.Context, key types.NamespacedName, uid types.UID, mutate func(T) error) (T, error)
 }
 
 // InventoryStore is the registry's store of ReleaseInventories.
 type InventoryStore interface {
-	rest.Getter
-	rest.Creater
-	rest.Updater
-	rest.GracefulDeleter
+	Get(ctx context.Context, key types.NamespacedName) (*corev1alpha1.ReleaseInventory, error)
+	// Put creates the object, or changes the one that is there.
+	Put(ctx context.Context, key types.NamespacedName, create func() *corev1alpha1.ReleaseInventory, mutate func(*corev1alpha1.ReleaseInventory) error) (*corev1alpha1.ReleaseInventory, error)
+	// Delete of one that is not there is no error.
+	Delete(ctx context.Context, key types.NamespacedName, uid types.UID) error
 }
 
 // Orders keeps the last orders of deleted Releases.

@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
+	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
+	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
@@ -23,10 +25,10 @@ type Options struct {
 	Sources  Sources
 	Memory   Memory
 
-	ReleaseStatus       StatusStore
-	ClusterStatus       StatusStore
-	GitRepositoryStatus StatusStore
-	Inventories         InventoryStore
+	ReleaseStore       StatusStore[*corev1alpha1.Release]
+	ClusterStore       StatusStore[*corev1alpha1.Cluster]
+	GitRepositoryStore StatusStore[*sourcev1alpha1.GitRepository]
+	Inventories        InventoryStore
 
 	Orders Orders
 	// Agents answers live questions; nil: none are asked.

@@ -15,12 +15,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/apiserver/pkg/registry/rest"
 
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
 	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
@@ -34,8 +32,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type hub struct {
 	mu       sync.Mutex
 	version  int
-	objects  map[string]object // "Kind namespace/name"
-	writes   []string          // "Kind name"
+	objects  map[string]metav1.Object // "Kind namespace/name"
+	writes   []string                 // "Kind name"
 	failing  error
 	done     []string
 	answers  map[types.UID]*tunnel.Report
@@ -47,11 +45,14 @@ type hub struct {
 var edge = tunnel.ClusterID{Namespace: "team", Name: "edge", UID: "c1"}
 
 func newHub() *hub {
-	h := &hub{objects: map[string]object{}, answers: map[types.UID]*tunnel.Report{}}
+	h := &hub{objects: map[string]metav1.Object{}, answers: map[types.UID]*tunnel.Report{}}
 	h.reporter = New(Options{
 		Releases: h, Clusters: h, Sources: h, Memory: h,
-		ReleaseStatus: table{h, "Release"}, ClusterStatus: table{h, "Cluster"}, GitRepositoryStatus: table{h, "GitRepository"},
-		Inventories: table{h, "Inventory"}, Orders: h, Agents: h, Recorder: h,
+		ReleaseStore:       table[*corev1alpha1.Release]{h, "Release"},
+		ClusterStore:       table[*corev1alpha1.Cluster]{h, "Cluster"},
+		GitRepositoryStore: table[*sourcev1alpha1.GitRepository]{h, "GitRepository"},
+		Inventories:        table[*corev1alpha1.ReleaseInventory]{h, "Inventory"},
+		Orders:             h, Agents: h, Recorder: h,
 	})
 	h.add("Cluster", &corev1alpha1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "edge", UID: "c1"},
@@ -60,7 +61,7 @@ func newHub() *hub {
 	return h
 }
 
-func (h *hub) add(kind string, o object) {
+func (h *hub) add(kind string, o metav1.Object) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.version++
@@ -74,7 +75,7 @@ func (h *hub) remove(kind, name string) {
 	delete(h.objects, kind+" team/"+name)
 }
 
-func lookup[T object](h *hub, kind string, key types.NamespacedName) (T, bool) {
+func lookup[T metav1.Object](h *hub, kind string, key types.NamespacedName) (T, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	o, ok := h.objects[kind+" "+key.String()].(T)
@@ -166,78 +167,71 @@ func (h *hub) counted() []string {
 
 // table is a registry's store over the hub's objects. Only what a Reporter
 // calls is there.
-type table struct {
+type table[T copied[T]] struct {
 	h    *hub
 	kind string
 }
 
-func (t table) New() runtime.Object { return nil }
-
-func (t table) key(ctx context.Context, name string) string {
-	return t.kind + " " + genericapirequest.NamespaceValue(ctx) + "/" + name
+func (t table[T]) notFound(key types.NamespacedName) error {
+	return apierrors.NewNotFound(corev1alpha1.Resource(t.kind), key.Name)
 }
 
-func (t table) notFound(name string) error {
-	return apierrors.NewNotFound(corev1alpha1.Resource(t.kind), name)
-}
-
-func (t table) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
-	t.h.mu.Lock()
-	defer t.h.mu.Unlock()
-	if o, ok := t.h.objects[t.key(ctx, name)]; ok {
-		return o, nil
-	}
-	return nil, t.notFound(name)
-}
-
-func (t table) Create(ctx context.Context, in runtime.Object, _ rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
-	o, ok := in.(object)
+func (t table[T]) Get(_ context.Context, key types.NamespacedName) (T, error) {
+	o, ok := lookup[T](t.h, t.kind, key)
 	if !ok {
-		return nil, errors.New("not an object")
+		return o, t.notFound(key)
 	}
-	o.SetUID(types.UID("made-" + o.GetName()))
-	t.h.add(t.kind, o)
-	t.h.mu.Lock()
-	defer t.h.mu.Unlock()
-	t.h.writes = append(t.h.writes, t.kind+" "+o.GetName())
 	return o, nil
 }
 
-func (t table) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, _ rest.ValidateObjectFunc, _ rest.ValidateObjectUpdateFunc, _ bool, _ *metav1.UpdateOptions) (runtime.Object, bool, error) {
+func (t table[T]) UpdateStatus(_ context.Context, key types.NamespacedName, _ types.UID, mutate func(T) error) (T, error) {
 	t.h.mu.Lock()
 	defer t.h.mu.Unlock()
+	var none T
 	if t.h.failing != nil {
-		return nil, false, t.h.failing
+		return none, t.h.failing
 	}
-	old, ok := t.h.objects[t.key(ctx, name)]
+	old, ok := t.h.objects[t.kind+" "+key.String()].(T)
 	if !ok {
-		return nil, false, t.notFound(name)
+		return none, t.notFound(key)
 	}
-	out, err := info.UpdatedObject(ctx, old)
-	if err != nil {
-		return nil, false, err
+	next := old.DeepCopy()
+	if err := mutate(next); err != nil {
+		return none, err
 	}
-	next, ok := out.(object)
-	if !ok {
-		return nil, false, errors.New("not an object")
+	if !equality.Semantic.DeepEqual(old, next) {
+		t.h.storeLocked(t.kind, next)
 	}
-	if next != old {
-		t.h.version++
-		next.SetResourceVersion(strconv.Itoa(t.h.version))
-		t.h.objects[t.key(ctx, name)] = next
-		t.h.writes = append(t.h.writes, t.kind+" "+name)
-	}
-	return next, false, nil
+	return next, nil
 }
 
-func (t table) Delete(ctx context.Context, name string, _ rest.ValidateObjectFunc, _ *metav1.DeleteOptions) (runtime.Object, bool, error) {
+func (t table[T]) Put(ctx context.Context, key types.NamespacedName, create func() T, mutate func(T) error) (T, error) {
+	next, err := t.UpdateStatus(ctx, key, "", mutate)
+	if !apierrors.IsNotFound(err) {
+		return next, err
+	}
+	next = create()
+	next.SetNamespace(key.Namespace)
+	next.SetName(key.Name)
+	if err := mutate(next); err != nil {
+		return next, err
+	}
 	t.h.mu.Lock()
 	defer t.h.mu.Unlock()
-	if _, ok := t.h.objects[t.key(ctx, name)]; !ok {
-		return nil, false, t.notFound(name)
-	}
-	delete(t.h.objects, t.key(ctx, name))
-	return nil, true, nil
+	t.h.storeLocked(t.kind, next)
+	return next, nil
+}
+
+func (t table[T]) Delete(_ context.Context, key types.NamespacedName, _ types.UID) error {
+	t.h.remove(t.kind, key.Name)
+	return nil
+}
+
+func (h *hub) storeLocked(kind string, o metav1.Object) {
+	h.version++
+	o.SetResourceVersion(strconv.Itoa(h.version))
+	h.objects[kind+" "+o.GetNamespace()+"/"+o.GetName()] = o
+	h.writes = append(h.writes, kind+" "+o.GetName())
 }
 
 // inside runs a test with a running Reporter under fake time.

@@ -5,64 +5,33 @@ package report
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/apiserver/pkg/registry/rest"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
 )
 
 type v1Release = v1alpha1.Release
 
-// object is what is written here.
-type object interface {
-	runtime.Object
+// copied is what can be written here.
+type copied[T any] interface {
 	metav1.Object
+	DeepCopy() T
 }
 
-// compareAndSwap changes the object of that name and UID in one write, made
-// again from the fresh object when somebody else was faster. change works on a
-// copy and returns false when there is nothing to write.
-func compareAndSwap[T object](ctx context.Context, store rest.Updater, key types.NamespacedName, uid types.UID, change func(old, next T) (bool, error)) (T, error) {
-	var none T
-	ctx = genericapirequest.WithNamespace(ctx, key.Namespace)
-	transform := func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
-		typed, ok := old.(T)
-		if !ok {
-			return nil, fmt.Errorf("the store holds a %T under %s", old, key)
+// compareAndSwap changes the status of the object of that name and UID in one
+// write, made again from the fresh object when somebody else was faster. change
+// works on a copy; it may be called several times.
+func compareAndSwap[T copied[T]](ctx context.Context, store StatusStore[T], key types.NamespacedName, uid types.UID, change func(old, next T) error) (T, error) {
+	return store.UpdateStatus(ctx, key, "", func(next T) error {
+		if next.GetUID() != uid {
+			return ErrGone
 		}
-		if typed.GetUID() != uid {
-			return nil, ErrGone
-		}
-		next, ok := old.DeepCopyObject().(T)
-		if !ok {
-			return nil, fmt.Errorf("a copy of %T is of another type", old)
-		}
-		changed, err := change(typed, next)
-		if err != nil {
-			return nil, err
-		}
-		if !changed {
-			return old, nil
-		}
-		return next, nil
-	}
-	out, _, err := store.Update(ctx, key.Name, rest.DefaultUpdatedObjectInfo(nil, transform),
-		rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
-	if err != nil {
-		return none, err
-	}
-	typed, ok := out.(T)
-	if !ok {
-		return none, fmt.Errorf("the store answered with a %T for %s", out, key)
-	}
-	return typed, nil
+		return change(next.DeepCopy(), next)
+	})
 }
 
 // isGone says that there is nothing left to write about.
@@ -116,11 +85,13 @@ func (r *Reporter) writeRelease(ctx context.Context, cached *v1Release, change r
 	started := r.clock.Now()
 	var before v1alpha1.ReleaseStatus
 	written := false
-	out, err := compareAndSwap(ctx, r.options.ReleaseStatus, key, cached.UID, func(old, next *v1Release) (bool, error) {
+	out, err := compareAndSwap(ctx, r.options.ReleaseStore, key, cached.UID, func(old, next *v1Release) error {
 		before = old.Status
 		var err error
-		written, err = change.apply(old, next, r.clock.Now())
-		return written, err
+		if written, err = change.apply(old, next, r.clock.Now()); err == nil && !written {
+			next.Status = old.Status
+		}
+		return err
 	})
 	switch {
 	case isGone(err):

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"kumodo.io/convoy/api/core/v1alpha1"
+)
+
+// Limits of looking at namespaces.
+const (
+	// rememberTerminating is how long a namespace is believed to be going: one that
+	// is going cannot stop, but one of the same name may be made anew.
+	rememberTerminating = 5 * time.Second
+	// namespaceTimeout ends one request.
+	namespaceTimeout = 10 * time.Second
+)
+
+// NamespaceState is what matters of a namespace of the host when something in
+// it is deleted.
+type NamespaceState struct {
+	// Terminating: it is being deleted, or is gone.
+	Terminating bool
+	// Uninstall: it is annotated so that its deletion uninstalls.
+	Uninstall bool
+}
+
+// Namespaces reads the host's namespaces, without a cache: a namespace that a
+// watch has not told of yet may be going already. An answer comes from a request
+// that was started after the question, so that it says whether a deletion that
+// was seen before came from the namespace's own. All who ask meanwhile share
+// the next request.
+type Namespaces struct {
+	client typedcorev1.NamespacesGetter
+
+	mu sync.Mutex
+	// lines by namespace, while somebody asks or the answer is still good.
+	lines map[string]*line
+}
+
+// line is where those stand who ask about one namespace.
+type line struct {
+	// users is guarded by the lock of Namespaces.
+	users int
+
+	mu sync.Mutex
+	// Of the last request; guarded by mu.
+	started time.Time
+	state   NamespaceState
+	err     error
+}
+
+// NewNamespaces makes a reader of the host's namespaces.
+func NewNamespaces(client typedcorev1.NamespacesGetter) *Namespaces {
+	return &Namespaces{client: client, lines: map[string]*line{}}
+}
+
+// State of a namespace now.
+func (n *Namespaces) State(ctx context.Context, name string) (NamespaceState, error) {
+	asked := time.Now()
+	l := n.enter(name)
+	defer n.leave(l)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	going := l.err == nil && l.state.Terminating && asked.Sub(l.started) < rememberTerminating
+	if going || l.started.After(asked) {
+		return l.state, l.err
+	}
+	ctx, cancel := context.WithTimeout(ctx, namespaceTimeout)
+	defer cancel()
+	l.started = time.Now()
+	l.state, l.err = n.get(ctx, name)
+	return l.state, l.err
+}
+
+func (n *Namespaces) get(ctx context.Context, name string) (NamespaceState, error) {
+	namespace, err := n.client.Namespaces().Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return NamespaceState{Terminating: true}, nil
+	case err != nil:
+		return NamespaceState{}, fmt.Errorf("read namespace %s of the host: %w", name, err)
+	}
+	return NamespaceState{
+		Terminating: namespace.DeletionTimestamp != nil,
+		Uninstall:   namespace.DeletionTimestamp != nil && namespace.Annotations[v1alpha1.AnnotationUninstallOnDelete] == "true",
+	}, nil
+}
+
+func (n *Namespaces) enter(name string) *line {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	l := n.lines[name]
+	if l == nil {
+		// Lines whose answer is too old to be used go when another is made.
+		for other, old := range n.lines {
+			if old.users == 0 && time.Since(old.started) > rememberTerminating {
+				delete(n.lines, other)
+			}
+		}
+		l = &line{}
+		n.lines[name] = l
+	}
+	l.users++
+	return l
+}
+
+// leave keeps the line for a while, for the sake of its answer.
+func (n *Namespaces) leave(l *line) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	l.users--
+}
