@@ -124,13 +124,9 @@ func newCA(name string, clk clock.PassiveClock) (map[string][]byte, error) {
 }
 
 func readCA(data map[string][]byte) (CA, error) {
-	block, _ := pem.Decode(data[fieldCertificate])
-	if block == nil || block.Type != pemCertificate {
-		return CA{}, fmt.Errorf("%w: %s holds no certificate", ErrBroken, fieldCertificate)
-	}
-	certificate, err := x509.ParseCertificate(block.Bytes)
+	certificate, err := parseCertificate(data[fieldCertificate])
 	if err != nil {
-		return CA{}, fmt.Errorf("%w: %w", ErrBroken, err)
+		return CA{}, err
 	}
 	key, err := decodeKey(data[fieldPrivateKey])
 	if err != nil {
@@ -144,7 +140,19 @@ func readCA(data map[string][]byte) (CA, error) {
 	if !ok || !public.Equal(certificate.PublicKey) {
 		return CA{}, fmt.Errorf("%w: certificate and private key do not belong together", ErrBroken)
 	}
-	return CA{Certificate: certificate, Signer: signer, PEM: pem.EncodeToMemory(block)}, nil
+	return CA{Certificate: certificate, Signer: signer, PEM: pem.EncodeToMemory(&pem.Block{Type: pemCertificate, Bytes: certificate.Raw})}, nil
+}
+
+func parseCertificate(raw []byte) (*x509.Certificate, error) {
+	block, _ := pem.Decode(raw)
+	if block == nil || block.Type != pemCertificate {
+		return nil, fmt.Errorf("%w: no certificate in it", ErrBroken)
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBroken, err)
+	}
+	return certificate, nil
 }
 
 func newSerial() (*big.Int, error) {
