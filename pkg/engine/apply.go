@@ -240,4 +240,3 @@ func (r *release) ownership(ctx context.Context, o *object, live, want map[strin
 	_, err = r.runner.target.patch(ctx, *o.res, o.id.Namespace, o.id.Name, typeJSONPatch, patch)
 	return err
 }
-

@@ -59,11 +59,12 @@ type surroundings struct {
 	dry             bool
 }
 
-// The server has no other sign for these three than the text of its message. They
-// only ever turn a final verdict into "cannot tell" or back, never into a deletion.
+// The server has no other sign for these than the text of its message. They
+// only ever turn a final verdict into "cannot tell" or back, or forbid a deletion.
 const (
 	textNoDryRun    = "does not support dry run"
 	textDenied      = "denied the request"
+	textPolicy      = "denied request"
 	textTypedObject = "failed to create typed patch object"
 )
 
@@ -95,6 +96,8 @@ func classify(err error, s surroundings) class {
 			return decided(s)
 		}
 		return cannotTell
+	case s.bringsWebhook && denied(st.Message):
+		return deferred
 	case st.Code == http.StatusUnprocessableEntity:
 		for _, cause := range causes(st) {
 			if cause.Field == createOnlyField {
@@ -109,8 +112,6 @@ func classify(err error, s surroundings) class {
 		return cannotTell // the namespace is on its way out, and may come back
 	case st.Code == http.StatusBadRequest && s.dry && strings.Contains(st.Message, textNoDryRun):
 		return cannotTell
-	case s.bringsWebhook && strings.Contains(st.Message, textDenied):
-		return deferred
 	case st.Code == http.StatusUnauthorized, st.Code == http.StatusRequestTimeout:
 		return cannotTell
 	}
@@ -119,6 +120,29 @@ func classify(err error, s surroundings) class {
 
 // causeTerminating is the cause that the namespace lifecycle check gives.
 const causeTerminating = metav1.CauseType("NamespaceTerminating")
+
+func denied(message string) bool {
+	return strings.Contains(message, textDenied) || strings.Contains(message, textPolicy)
+}
+
+// unchangeable are the words with which the server says that a field of an existing
+// object cannot be changed. All of its kinds of validation together have no other
+// sign for it. An object is only ever replaced if one of them stands there, nothing
+// denied the change, and the same content passes as a new object.
+var unchangeable = []string{"immutable", "may not change once set", "updates to statefulset spec", "may not be changed"}
+
+func saysUnchangeable(err error) bool {
+	var api apierrors.APIStatus
+	if !errors.As(err, &api) || denied(api.Status().Message) {
+		return false
+	}
+	for _, words := range unchangeable {
+		if strings.Contains(api.Status().Message, words) {
+			return true
+		}
+	}
+	return false
+}
 
 func decided(s surroundings) class {
 	if s.bringsKind {
@@ -169,17 +193,18 @@ func explain(err error, secret bool) string {
 	}
 	var parts []string
 	for _, c := range causes(st) {
-		part := c.Field
+		part := string(c.Type)
 		if !secret {
-			part += ": " + clip(lastClause(c.Message), 160)
-		} else {
-			part += ": " + string(c.Type)
+			part = clip(lastClause(c.Message), 160)
+		}
+		if c.Field != "" && c.Field != "<nil>" {
+			part = c.Field + ": " + part
 		}
 		if len(parts) == maxFields {
 			parts = append(parts, "and more")
 			break
 		}
-		parts = append(parts, strings.TrimPrefix(part, "<nil>: "))
+		parts = append(parts, part)
 	}
 	if len(parts) == 0 {
 		if secret {

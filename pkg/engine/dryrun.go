@@ -90,7 +90,7 @@ func (r *release) try(ctx context.Context, order tunnel.Order, p *plan, it *item
 	case errors.As(err, &fields):
 		it.fail(conflicting, exceptionConflict, fields.Error())
 	case c == invalid:
-		r.tryAnew(ctx, order, it, content, explain(err, secret))
+		r.tryAnew(ctx, order, it, content, err)
 	case c == deferred:
 		it.class = deferred
 	case c == cannotTell, c == raced:
@@ -157,7 +157,7 @@ func (r *release) ours(id manifest.Identity, m meta) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	o := r.objects[id]
-	return o != nil && o.applied && o.seen && !o.missing && o.foreign == "" && o.uid == m.UID && formatVersion(o.rv) == m.ResourceVersion
+	return o != nil && o.applied && o.seen && !o.missing && o.foreign == "" && o.other == "" && o.uid == m.UID && formatVersion(o.rv) == m.ResourceVersion
 }
 
 // lookAt reads an object that exists and checks whose it is.
@@ -234,7 +234,8 @@ const probeSuffix = "-convoy-probe"
 // tryAnew finds out why the server calls an existing object's change invalid. If
 // the same content would do as a new object (tried in a dry run under a name that is
 // not in use), then the change touches a field that cannot be changed.
-func (r *release) tryAnew(ctx context.Context, order tunnel.Order, it *item, content map[string]any, message string) {
+func (r *release) tryAnew(ctx context.Context, order tunnel.Order, it *item, content map[string]any, cause error) {
+	message := explain(cause, isSecret(it.id))
 	if err := r.lookAt(ctx, it); err != nil {
 		var owned *ownedByOtherError
 		if errors.As(err, &owned) {
@@ -262,7 +263,7 @@ func (r *release) tryAnew(ctx context.Context, order tunnel.Order, it *item, con
 		_, _, err = r.runner.target.tryApply(ctx, *it.res, probe.Namespace, probe.Name, body, true)
 	}
 	switch {
-	case err != nil:
+	case err != nil, !saysUnchangeable(cause):
 		it.fail(rejected, exceptionRejected, message)
 	case order.Policy.Replace && replaceable(it.id) && r.object(it.id) != nil:
 		it.replace = true

@@ -271,7 +271,7 @@ func (r *release) settle(o *object, live map[string]any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := o.view()
-	if metaText(live, "uid") == o.uid && parseVersion(metaText(live, "resourceVersion")) == o.rv {
+	if o.is(metaText(live, "uid")) && parseVersion(metaText(live, "resourceVersion")) == o.rv {
 		o.want = o.live
 	}
 	r.reviewLocked(o, before, r.now())

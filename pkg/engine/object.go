@@ -16,14 +16,16 @@ type object struct {
 	id      manifest.Identity
 	version string    // it was applied with; fixed with res
 	res     *resource // nil while the cluster does not serve the kind
-	wave int32
-	line int32
+	wave    int32
+	line    int32
 	// digest of its line in render, the render that it was last applied from.
 	digest string
 	render *Render
 
-	uid string
-	rv  uint64 // of what was seen last
+	// uid is that of the object which we applied: the only one that may ever be
+	// deleted. other is the UID seen now, if that is another object's.
+	uid, other string
+	rv         uint64 // of what was seen last
 	// want is the projection that our last apply gave, live the one seen now.
 	want, live projection
 
@@ -51,12 +53,28 @@ type problem struct {
 
 // drifted says whether an applied object is not as it was after our last apply.
 func (o *object) drifted() bool {
-	return o.applied && o.foreign == "" && o.seen && (o.missing || o.entryGone || o.live != o.want)
+	return o.applied && o.foreign == "" && o.seen && (o.missing || o.entryGone || o.other != "" || o.live != o.want)
 }
 
 // inSync says whether an object was seen as we applied it.
 func (o *object) inSync() bool {
-	return o.applied && o.seen && !o.missing && !o.entryGone && o.foreign == "" && o.live == o.want
+	return o.applied && o.seen && !o.missing && !o.entryGone && o.other == "" && o.foreign == "" && o.live == o.want
+}
+
+// is says whether a UID is that of the object seen last.
+func (o *object) is(uid string) bool {
+	if o.other != "" {
+		return o.other == uid
+	}
+	return o.uid == uid
+}
+
+// notice takes the UID of the object seen now.
+func (o *object) notice(uid string) {
+	o.other = ""
+	if uid != o.uid {
+		o.other = uid
+	}
 }
 
 // parseVersion reads a resource version. Servers promise that they can be ordered;

@@ -21,14 +21,15 @@ func (r *release) observe(o *object, live map[string]any) {
 	if r.objects[o.id] != o {
 		return
 	}
-	if o.seen && !o.missing && o.uid == uid && rv != 0 && rv < o.rv {
+	if o.seen && !o.missing && o.is(uid) && rv != 0 && rv < o.rv {
 		return
 	}
 	if o.missing && rv != 0 && rv <= o.rv {
 		return // an older life of it
 	}
 	before := o.view()
-	o.uid, o.rv, o.seen, o.missing = uid, rv, true, false
+	o.notice(uid)
+	o.rv, o.seen, o.missing = rv, true, false
 	o.live, o.entryGone = p, !entry
 	o.health, o.why = h, why
 	o.foreign = ""
@@ -44,7 +45,7 @@ func (r *release) vanished(o *object, uid string, rv uint64) {
 	now := r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.objects[o.id] != o || o.missing || (uid != "" && o.uid != "" && o.uid != uid) || (rv != 0 && rv < o.rv) {
+	if r.objects[o.id] != o || o.missing || (uid != "" && o.seen && !o.is(uid)) || (rv != 0 && rv < o.rv) {
 		return
 	}
 	before := o.view()
@@ -68,9 +69,12 @@ func (r *release) accept(o *object, live map[string]any) {
 	defer r.mu.Unlock()
 	before := o.view()
 	o.want, o.applied, o.problem = p, true, nil
-	newer := !o.seen || o.uid != uid || rv == 0 || rv >= o.rv
+	newer := !o.seen || !o.is(uid) || rv == 0 || rv >= o.rv
+	if o.uid != uid {
+		o.uid = uid
+	}
 	if newer {
-		o.uid, o.rv, o.seen, o.missing = uid, rv, true, false
+		o.other, o.rv, o.seen, o.missing = "", rv, true, false
 		o.live, o.entryGone, o.foreign = p, !entry, ""
 		o.health, o.why = h, why
 	}

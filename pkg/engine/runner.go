@@ -358,33 +358,37 @@ func (rn *Runner) check(order tunnel.Order, held int64) *Refusal {
 
 // refuse reports that an order was not accepted. What runs stays as it is.
 func (rn *Runner) refuse(r *release, order tunnel.Order, refusal *Refusal) {
-	rn.meter.refusals.WithLabelValues(refusal.Reason).Inc()
 	rn.log.Info("order refused", "release", order.Release.UID, "sequence", order.Sequence, "reason", refusal.Reason, "error", refusal.Err.Error())
-	finding := &tunnel.Finding{Status: tunnel.False, Reason: refusal.Reason, Message: clip(refusal.Error(), maxMessage)}
+	rn.tellRefused(r, order.Release, order.Sequence, tunnel.Finding{Status: tunnel.False, Reason: refusal.Reason, Message: refusal.Error()})
+}
+
+func (rn *Runner) tellRefused(r *release, ref tunnel.ReleaseRef, sequence int64, finding tunnel.Finding) {
+	rn.meter.refusals.WithLabelValues(finding.Reason).Inc()
+	finding.Message = clip(finding.Message, maxMessage)
 	if r != nil {
 		r.mu.Lock()
-		r.refusal, r.refused, r.dirty = finding, order.Sequence, true
+		r.refusal, r.refused, r.dirty = &finding, sequence, true
 		r.wakeLocked()
 		r.mu.Unlock()
 		return
 	}
-	if order.Release.UID == "" {
+	if ref.UID == "" {
 		return
 	}
 	unknown := tunnel.Finding{Status: tunnel.Unknown, Reason: v1alpha1.ReasonOrderRefused}
 	rn.out(tunnel.Report{
-		Release: order.Release, Counter: rn.clock.Now().UnixMilli(), Refused: finding, RefusedSequence: order.Sequence,
-		Settled: true, Applied: *finding, InSync: unknown, Healthy: unknown, At: rn.clock.Now(),
+		Release: ref, Counter: rn.clock.Now().UnixMilli(), Refused: &finding, RefusedSequence: sequence,
+		Settled: true, Applied: finding, InSync: unknown, Healthy: unknown, At: rn.clock.Now(),
 	})
 }
 
-// Refuse reports an order that was not accepted for a reason found before Accept,
-// as a signature that does not verify. release may be the zero value.
-func (rn *Runner) Refuse(order tunnel.Order, reason string, err error) {
+// Refuse reports an order that was not accepted for a reason found before Accept, as
+// a signature that does not verify. What runs stays as it is.
+func (rn *Runner) Refuse(release tunnel.ReleaseRef, sequence int64, finding tunnel.Finding) {
 	rn.mu.Lock()
-	r := rn.releases[order.Release.UID]
+	r := rn.releases[release.UID]
 	rn.mu.Unlock()
-	rn.refuse(r, order, &Refusal{Reason: reason, Sequence: order.Sequence, Err: err})
+	rn.tellRefused(r, release, sequence, finding)
 }
 
 // Acknowledged says that the hub has taken a report over.
@@ -458,22 +462,21 @@ func (rn *Runner) all() []*release {
 	return all
 }
 
-// Head takes the hub's signed statement of what this Cluster has. What is here
-// beyond it is kept and counted; it is never deleted for that. It says whether both
-// sides hold the same.
-func (rn *Runner) Head(head tunnel.Head, hash func(map[string]int64) string) bool {
-	have := rn.Have()
-	same := hash(have) == head.Hash
+// Head takes what the hub has for this Cluster, by Release UID, as a signed head has
+// just proven. What is here beyond it is unknown to the hub: kept, counted, never
+// deleted for that.
+func (rn *Runner) Head(_ tunnel.Head, orders map[string]int64) {
 	unknown := 0
-	if !same {
-		unknown = max(len(have)-head.Count, 0)
+	for uid := range rn.Have() {
+		if _, known := orders[uid]; !known {
+			unknown++
+		}
 	}
 	rn.meter.unknown.Set(float64(unknown))
-	return same
 }
 
-// Detail gives the newest report of a Release, made now; false if there is none.
-func (rn *Runner) Detail(uid string) (tunnel.Report, bool) {
+// Newest gives the newest report of a Release, made now; false if there is none.
+func (rn *Runner) Newest(uid string) (tunnel.Report, bool) {
 	rn.mu.Lock()
 	r := rn.releases[uid]
 	rn.mu.Unlock()

@@ -350,7 +350,7 @@ func (w *watch) take(kind string, raw json.RawMessage) (string, error) {
 func (r *release) alreadySeen(o *object, uid string, rv uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return o.seen && !o.missing && o.uid == uid && rv != 0 && rv <= o.rv
+	return o.seen && !o.missing && o.is(uid) && rv != 0 && rv <= o.rv
 }
 
 // absent takes in that a list of that version did not have an object.

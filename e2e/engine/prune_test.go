@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+func TestWhatLeavesTheRenderIsPrunedOrListedAsOrphaned(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("prune")
+	b.apply("prune", ns, configMap(ns, "one", "k", "v")+configMap(ns, "two", "k", "v")+configMap(ns, "three", "k", "v"))
+	_, r := b.apply("prune", ns, configMap(ns, "one", "k", "v")+configMap(ns, "two", "k", "v"), func(o *tunnel.Order) { o.Policy.PruneOrphaned = false })
+	if r.Counts.Orphaned != 1 || len(r.Exceptions) != 1 || r.Exceptions[0].Reason != "Orphaned" {
+		t.Errorf("the report has %+v %+v", r.Counts, r.Exceptions)
+	}
+	b.get(configmaps, ns, "three")
+	b.apply("prune", ns, configMap(ns, "one", "k", "v"))
+	b.gone(configmaps, ns, "two")
+	b.gone(configmaps, ns, "three")
+	b.get(configmaps, ns, "one")
+}
+
+func TestAnObjectWithAnotherUIDIsNotPruned(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("prune-uid")
+	manual := func(o *tunnel.Order) { o.Policy.Automatic = false }
+	b.apply("prune-uid", ns, configMap(ns, "one", "k", "v")+configMap(ns, "two", "k", "v"), manual)
+	client := plane.Dynamic().Resource(configmaps).Namespace(ns)
+	old := b.get(configmaps, ns, "two")
+	if err := client.Delete(b.ctx, "two", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	// As a restore from a backup would: with all marks of ours.
+	made := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "two"}, "data": map[string]any{"k": "precious"},
+	}}
+	made.SetLabels(old.GetLabels())
+	made.SetAnnotations(old.GetAnnotations())
+	if _, err := client.Create(b.ctx, made, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.accept(b.order("prune-uid", ns, configMap(ns, "one", "k", "v"), manual))
+	b.report("uid-prune-uid", "pruned", func(r tunnel.Report) bool { return r.Settled && r.Counts.Total == 1 })
+	if got := b.get(configmaps, ns, "two"); data(got, "k") != "precious" || got.GetDeletionTimestamp() != nil {
+		t.Error("somebody's object was pruned")
+	}
+}
+
+func TestPR05DefinitionsStayAndObjectsOfAKindThatIsGoneCountAsPruned(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("pr05")
+	crd := `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: boats.pr05.example.test}
+spec:
+  group: pr05.example.test
+  names: {kind: Boat, plural: boats}
+  scope: Namespaced
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+---
+`
+	boat := func(name string) string {
+		return "apiVersion: pr05.example.test/v1\nkind: Boat\nmetadata: {name: " + name + "}\n---\n"
+	}
+	boats := schema.GroupVersionResource{Group: "pr05.example.test", Version: "v1", Resource: "boats"}
+	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	b.apply("pr05", ns, crd+boat("ours")+boat("ours-too"))
+	user := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "pr05.example.test/v1", "kind": "Boat", "metadata": map[string]any{"name": "users"}}}
+	if _, err := plane.Dynamic().Resource(boats).Namespace(ns).Create(b.ctx, user, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.apply("pr05", ns, boat("ours-too"))
+	b.gone(boats, ns, "ours")
+	b.get(boats, ns, "users")
+	if got := b.get(crds, "", "boats.pr05.example.test"); got.GetAnnotations()["convoy.kumodo.io/owner"] != "" {
+		t.Error("the definition that was kept still carries our mark")
+	}
+	if err := plane.Dynamic().Resource(crds).Delete(b.ctx, "boats.pr05.example.test", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.gone(crds, "", "boats.pr05.example.test")
+	b.apply("pr05", ns, configMap(ns, "last", "k", "v"))
+}
+
+func TestPR08PruneGoesAgainstTheWavesAndNamesAFinalizer(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("pr08")
+	b.apply("pr08", ns, `
+apiVersion: v1
+kind: Namespace
+metadata: {name: pr08-a, annotations: {convoy.kumodo.io/sync-wave: "0"}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: middle
+  namespace: pr08-a
+  annotations: {convoy.kumodo.io/sync-wave: "1"}
+  finalizers: [pr08.example.test/hold]
+data: {k: v}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: last, namespace: pr08-a, annotations: {convoy.kumodo.io/sync-wave: "2"}}
+data: {k: v}
+`)
+	o := b.accept(b.order("pr08", ns, configMap(ns, "fresh", "k", "v")))
+	b.report("uid-pr08", "waits for the finalizer", func(r tunnel.Report) bool {
+		return r.Sequence == o.Sequence && strings.Contains(r.Applied.Message, "ConfigMap pr08-a/middle") && strings.Contains(r.Applied.Message, "pr08.example.test/hold")
+	})
+	b.get(configmaps, ns, "fresh")
+	b.gone(configmaps, "pr08-a", "last")
+	if b.get(configmaps, "pr08-a", "middle").GetDeletionTimestamp() == nil {
+		t.Error("the object with the finalizer is not being deleted")
+	}
+	if b.get(namespaces, "", "pr08-a").GetDeletionTimestamp() != nil {
+		t.Error("the namespace is being deleted before its wave")
+	}
+	b.edit(configmaps, "pr08-a", "middle", "owner", `{"metadata":{"finalizers":null}}`)
+	b.applied(o)
+	b.gone(namespaces, "", "pr08-a")
+}
+
+func TestARemoveOrderDeletesOnlyTheInventoryAndAReleaseOrderNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("last-order")
+	b.apply("removed", ns, configMap(ns, "r-one", "k", "v")+configMap(ns, "r-two", "k", "v"))
+	b.apply("released", ns, configMap(ns, "l-one", "k", "v"))
+	b.accept(b.bare("removed", tunnel.VerbRemove))
+	r := b.report("uid-removed", "removed", func(r tunnel.Report) bool { return r.Done && r.Settled })
+	b.gone(configmaps, ns, "r-one")
+	b.gone(configmaps, ns, "r-two")
+	b.accept(b.bare("released", tunnel.VerbRelease))
+	l := b.report("uid-released", "released", func(r tunnel.Report) bool { return r.Done && r.Settled })
+	got := b.get(configmaps, ns, "l-one")
+	if got.GetLabels()["convoy.kumodo.io/managed"] != "" || got.GetAnnotations()["convoy.kumodo.io/owner"] != "" || data(got, "k") != "v" {
+		t.Errorf("the released object is %v", got.Object)
+	}
+	b.runner.Acknowledged("uid-removed", r.Counter)
+	b.runner.Acknowledged("uid-released", l.Counter)
+	if have := b.runner.Have(); len(have) != 0 {
+		t.Errorf("the engine still has %v", have)
+	}
+	// Another Release may adopt what was released.
+	b.apply("next", ns, configMap(ns, "l-one", "k", "v2"))
+}
+
+func TestSS03ImmutableFieldsAreReportedOrReplaced(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("ss03")
+	frozen := func(value, free string) string {
+		return `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: frozen}
+immutable: true
+data: {k: ` + value + `}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: typed}
+type: ` + map[string]string{"one": "Opaque", "two": "example.test/other"}[value] + `
+data: {k: c3dvcmRmaXNo}
+---
+` + configMap(ns, "free", "k", free)
+	}
+	b.apply("ss03", ns, frozen("one", "one"))
+	uid := b.get(configmaps, ns, "frozen").GetUID()
+	o := b.accept(b.order("ss03", ns, frozen("two", "two")))
+	r := b.settled(o)
+	if r.Applied.Reason != "DryRunFailed" || !strings.Contains(r.Applied.Message, "ConfigMap ss03/frozen") || !strings.Contains(r.Applied.Message, "Secret ss03/typed") {
+		t.Errorf("applied is %+v", r.Applied)
+	}
+	for _, e := range r.Exceptions {
+		if e.Reason != "Immutable" || strings.Contains(e.Message, "c3dvcmRmaXNo") {
+			t.Errorf("exception %+v", e)
+		}
+	}
+	if data(b.get(configmaps, ns, "free"), "k") != "one" {
+		t.Error("an object of a rejected render was applied")
+	}
+	b.apply("ss03", ns, frozen("one", "one"))
+	b.apply("ss03", ns, frozen("two", "two"), func(o *tunnel.Order) { o.Policy.Replace = true })
+	if got := b.get(configmaps, ns, "frozen"); got.GetUID() == uid || data(got, "k") != "two" {
+		t.Errorf("not replaced: %v", got.Object)
+	}
+}
+
+func TestPR01TheSameObjectUnderAnotherVersionIsNotPruned(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("pr01")
+	v1 := `
+apiVersion: autoscaling/v1
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  minReplicas: 1
+  maxReplicas: 4
+  targetCPUUtilizationPercentage: 70
+---
+apiVersion: v1
+kind: Event
+metadata: {name: note}
+involvedObject: {kind: Namespace, name: pr01, namespace: pr01}
+reason: Noted
+type: Normal
+message: hello
+`
+	v2 := `
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  minReplicas: 1
+  maxReplicas: 5
+  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 70}}}]
+---
+apiVersion: events.k8s.io/v1
+kind: Event
+metadata: {name: note, labels: {rev: "2"}}
+`
+	hpas := schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
+	events := schema.GroupVersionResource{Version: "v1", Resource: "events"}
+	b.apply("pr01", ns, v1)
+	hpa, event := b.get(hpas, ns, "web").GetUID(), b.get(events, ns, "note").GetUID()
+	o := b.accept(b.order("pr01", ns, v2))
+	r := b.settled(o)
+	if got := b.get(events, ns, "note"); got.GetUID() != event || got.GetDeletionTimestamp() != nil {
+		t.Error("the event was pruned")
+	}
+	got := b.get(hpas, ns, "web")
+	if got.GetUID() != hpa {
+		t.Error("the autoscaler was made anew")
+	}
+	t.Logf("applied: %+v", r.Applied)
+}
