@@ -87,14 +87,20 @@ type GitRepositoryStatus struct {
 const (
 	ConditionReady = "Ready"
 
-	ReasonReachable     = "Reachable"
-	ReasonUnreachable   = "Unreachable"
-	ReasonRefNotFound   = "RefNotFound"
-	ReasonAuthFailed    = "AuthenticationFailed"
-	ReasonDenied        = "AddressDenied"
-	ReasonNotChecked    = "SecretNotChecked"
-	ReasonNoHostCluster = "NoHostCluster"
-	ReasonSecretMissing = "SecretMissing"
+	ReasonReachable             = "Reachable"
+	ReasonUnreachable           = "Unreachable"
+	ReasonRefNotFound           = "RefNotFound"
+	ReasonAuthFailed            = "AuthenticationFailed"
+	ReasonDenied                = "AddressDenied"
+	ReasonNotChecked            = "SecretNotChecked"
+	ReasonNoHostCluster         = "NoHostCluster"
+	ReasonSecretMissing         = "SecretMissing"
+	ReasonCertificateNotTrusted = "CertificateNotTrusted"
+	ReasonHostKeyNotTrusted     = "HostKeyNotTrusted"
+	ReasonRateLimited           = "RateLimited"
+	ReasonTimeout               = "Timeout"
+	ReasonTooLarge              = "TooLarge" // a limit of a fetch
+	ReasonInvalid               = "Invalid"  // a URL, ref or Secret that cannot be used
 )
 
 // GitRepositoryList is a list of GitRepositories.

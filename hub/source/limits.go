@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import "time"
+
+const (
+	// resolveTimeout of listing a remote's refs.
+	resolveTimeout = 20 * time.Second
+	// fetchTimeout of fetching and unpacking one commit.
+	fetchTimeout = 2 * time.Minute
+
+	// maxResolves and maxFetches at once, over all sources. A fetch is a process.
+	maxResolves = 32
+	maxFetches  = 4
+
+	// defaultCacheBytes of the snapshots on disk.
+	defaultCacheBytes = 2 << 30
+	// maxOpenSnapshots are kept open, with their indexes in memory.
+	maxOpenSnapshots = 32
+	// maxKnown is how many (source, ref) pairs are remembered.
+	maxKnown = 50_000
+
+	// firstPause after a remote failed, doubled with each further failure up to
+	// lastPause. In between the failure is answered without asking again.
+	firstPause = 5 * time.Second
+	lastPause  = time.Minute
+
+	// maxMessageBytes of an error for a status.
+	maxMessageBytes = 512
+
+	// DefaultInterval and MinInterval of a source.
+	DefaultInterval = time.Minute
+	MinInterval     = 5 * time.Second
+)

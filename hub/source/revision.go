@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"strings"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+
+	"kumodo.io/convoy/api/source/v1alpha1"
+	"kumodo.io/convoy/hub/source/git"
+)
+
+// Revision is what a ref led to.
+type Revision struct {
+	// Display is for people: main@sha1:<commit>, or sha1:<commit>.
+	Display string
+	// Commit: 40 hexadecimal digits.
+	Commit string
+	// ResolvedAt is when the remote said so; for a commit that was given, when it was asked for.
+	ResolvedAt time.Time
+}
+
+const (
+	branches      = "refs/heads/"
+	tags          = "refs/tags/"
+	commitPrefix  = "sha1:"
+	defaultBranch = "main"
+)
+
+// wanted is a ref that is looked for.
+type wanted struct {
+	commit string              // no look-up needed
+	exact  []string            // full names, all of which are candidates
+	semver *semver.Constraints // over tags
+	words  string              // for messages: branch "main"
+	text   string              // what the user wrote, part of the key
+}
+
+// want reads the ref of a source, or the one that a Release gives in its place.
+func want(ref v1alpha1.GitRef, override string) (wanted, error) {
+	switch {
+	case git.IsCommit(override):
+		return wanted{commit: override, text: override}, nil
+	case strings.HasPrefix(override, branches), strings.HasPrefix(override, tags):
+		return wanted{exact: []string{override}, words: override, text: override}, nil
+	case override != "":
+		return wanted{exact: []string{branches + override, tags + override}, words: "branch or tag " + override, text: "any " + override}, nil
+	case ref.Commit != "":
+		if !git.IsCommit(ref.Commit) {
+			return wanted{}, failure(v1alpha1.ReasonInvalid, "ref.commit must be 40 hexadecimal digits in lower case")
+		}
+		return wanted{commit: ref.Commit, text: ref.Commit}, nil
+	case ref.Semver != "":
+		constraint, err := semver.NewConstraint(ref.Semver)
+		if err != nil {
+			return wanted{}, failure(v1alpha1.ReasonInvalid, "ref.semver %q is no range of versions", ref.Semver)
+		}
+		return wanted{semver: constraint, words: "tag in the range " + ref.Semver, text: "semver " + ref.Semver}, nil
+	case ref.Tag != "":
+		return wanted{exact: []string{tags + ref.Tag}, words: "tag " + ref.Tag, text: "tag " + ref.Tag}, nil
+	}
+	branch := ref.Branch
+	if branch == "" {
+		branch = defaultBranch
+	}
+	return wanted{exact: []string{branches + branch}, words: "branch " + branch, text: "branch " + branch}, nil
+}
+
+// keep reports refs that may be the one.
+func (w wanted) keep(name string) bool {
+	if w.semver != nil {
+		tag, ok := strings.CutPrefix(name, tags)
+		if !ok {
+			return false
+		}
+		version, err := semver.NewVersion(tag)
+		return err == nil && w.semver.Check(version)
+	}
+	for _, exact := range w.exact {
+		if name == exact {
+			return true
+		}
+	}
+	return false
+}
+
+// pick chooses among the refs that were kept.
+func (w wanted) pick(refs []git.Ref) (name, commit string, err error) {
+	if len(refs) == 0 {
+		return "", "", failure(v1alpha1.ReasonRefNotFound, "ref not found: the repository has no %s", w.words)
+	}
+	if w.semver == nil {
+		if len(refs) > 1 {
+			return "", "", failure(v1alpha1.ReasonRefNotFound, "ref is ambiguous: %s and %s both exist; write the one that is meant in full", refs[0].Name, refs[1].Name)
+		}
+		return short(refs[0].Name), refs[0].Commit, nil
+	}
+	var best *semver.Version
+	for _, ref := range refs {
+		version, err := semver.NewVersion(strings.TrimPrefix(ref.Name, tags))
+		if err != nil {
+			continue // keep let none through that is no version
+		}
+		// Versions that differ in build metadata alone are equal: the longer name of
+		// the two is taken, so that the choice does not hang on the server's order.
+		if best == nil || version.GreaterThan(best) || version.Equal(best) && short(ref.Name) > name {
+			best, name, commit = version, short(ref.Name), ref.Commit
+		}
+	}
+	return name, commit, nil
+}
+
+func short(name string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(name, branches), tags)
+}
