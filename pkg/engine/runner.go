@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -79,6 +80,8 @@ type Runner struct {
 	ctx     context.Context     // of the run; nil before; guarded by watchMu
 	group   *errgroup.Group     // guarded by watchMu
 	ended   bool                // guarded by watchMu
+
+	loaded atomic.Bool
 }
 
 // New makes a Runner. It starts nothing.
@@ -120,9 +123,10 @@ func New(o Options) (*Runner, error) {
 // ends. It returns when all of its goroutines have.
 func (rn *Runner) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(logr.NewContext(ctx, rn.log))
-	if err := rn.load(ctx); err != nil {
-		return err
+	if err := rn.loadPatiently(ctx); err != nil {
+		return nil //nolint:nilerr // the end was asked for before the state could be read
 	}
+	rn.loaded.Store(true)
 	rn.watchMu.Lock()
 	rn.ctx, rn.group = ctx, group
 	for _, w := range rn.watches {
@@ -154,6 +158,9 @@ func (rn *Runner) Run(ctx context.Context) error {
 	return err
 }
 
+// Loaded says whether a Run has read the state.
+func (rn *Runner) Loaded() bool { return rn.loaded.Load() }
+
 // start starts the goroutine of a release; false when the Runner does not run.
 func (rn *Runner) start(r *release) bool {
 	rn.watchMu.Lock()
@@ -167,6 +174,24 @@ func (rn *Runner) start(r *release) bool {
 		return nil
 	})
 	return true
+}
+
+// loadPatiently reads the state, and goes on trying while the API server is away.
+func (rn *Runner) loadPatiently(ctx context.Context) error {
+	for attempt := 0; ; attempt++ {
+		err := rn.load(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil {
+			rn.log.Error(err, "state not read, will be tried again")
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-rn.clock.After(backoff(attempt, retryMin/4, objectRetryMax)):
+		}
+	}
 }
 
 // load takes in the records. What cannot be verified is not enforced; nothing of it

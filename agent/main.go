@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command convoy-agent runs in a managed cluster. It dials out to the hub, takes the
+// orders of its Cluster, applies their renders, keeps them true, and reports: the
+// steps deliver (its far end), apply, observe and report of the flow source ->
+// render -> store -> deliver -> apply -> observe -> report. It is link, state and
+// engine, wired here.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/klog/v2"
+
+	"kumodo.io/convoy/agent/link"
+	"kumodo.io/convoy/agent/options"
+	"kumodo.io/convoy/agent/state"
+	"kumodo.io/convoy/pkg/engine"
+	"kumodo.io/convoy/pkg/tunnel"
+	"kumodo.io/convoy/pkg/version"
+)
+
+const (
+	// memoryLimit is the soft limit for the Go heap where GOMEMLIMIT sets none, and
+	// gcPercent how much garbage may pile up where GOGC says nothing: the agent shares
+	// small machines with what it deploys.
+	memoryLimit = 48 << 20
+	gcPercent   = 40
+	// headerTimeout of requests for metrics and probes, drainTimeout for their end.
+	headerTimeout = 5 * time.Second
+	drainTimeout  = 2 * time.Second
+)
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+func run(args []string) int {
+	opts := options.New()
+	flags := pflag.NewFlagSet("convoy-agent", pflag.ContinueOnError)
+	opts.AddFlags(flags)
+	switch err := flags.Parse(args); {
+	case errors.Is(err, pflag.ErrHelp):
+		return 0
+	case err != nil:
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	if opts.Version {
+		fmt.Println("convoy-agent", version.Version) //nolint:forbidigo // asked for
+		return 0
+	}
+	config, err := opts.Config()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	handler := slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-config.Verbosity)})
+	log := logr.FromSlogHandler(handler)
+	klog.SetLogger(log.WithName("client"))
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := serve(logr.NewContext(ctx, log), config, log); err != nil {
+		log.Error(err, "the agent ends")
+		return 1
+	}
+	log.Info("the agent ends")
+	return 0
+}
+
+// serve runs the agent until ctx ends.
+func serve(ctx context.Context, config *options.Config, log logr.Logger) error {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	secrets, err := state.NewSecrets(config.Cluster, config.Namespace)
+	if err != nil {
+		return err //nolint:wrapcheck // says what it is
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	var hub *link.Link
+	e := &enforcer{store: secrets.Identity(), group: group, ctx: ctx, log: log}
+	e.make = func(o engine.Options) (*engine.Runner, error) {
+		o.Config, o.State, o.Blobs = config.Cluster, secrets, hub
+		o.Report, o.Logger, o.Registerer = hub.Report, log.WithName("engine"), registry
+		return engine.New(o)
+	}
+	hub, err = link.New(link.Options{
+		Engine: e, Reporting: e, Identity: e, Token: secrets.JoinToken,
+		Hello:      func(ctx context.Context) (tunnel.Hello, error) { return e.hello(ctx, version.Version) },
+		GatewayURL: config.GatewayURL, OuterCAFile: config.OuterCAFile, Built: version.Built(), Registerer: registry,
+	})
+	if err != nil {
+		return err //nolint:wrapcheck // says what it is
+	}
+	log.Info("the agent starts", "version", version.Version, "namespace", config.Namespace)
+	group.Go(func() error { return hub.Run(ctx) })
+	group.Go(func() error { return serveProbes(ctx, config.MetricsAddr, registry, e.ready) })
+	err = group.Wait()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// serveProbes serves metrics and probes until ctx ends.
+func serveProbes(ctx context.Context, address string, registry *prometheus.Registry, ready func() bool) error {
+	fine := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /healthz", fine)
+	mux.HandleFunc("GET /livez", fine)
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !ready() {
+			http.Error(w, "the state is not read yet", http.StatusServiceUnavailable)
+			return
+		}
+		w.WriteHeader(http.StatusOK)
+	})
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen for probes: %w", err)
+	}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout}
+	group, gctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve probes: %w", err)
+		}
+		return nil
+	})
+	group.Go(func() error {
+		<-gctx.Done()
+		drain, cancel := context.WithTimeout(context.WithoutCancel(gctx), drainTimeout)
+		defer cancel()
+		if err := server.Shutdown(drain); err != nil {
+			return server.Close()
+		}
+		return nil
+	})
+	return group.Wait()
+}
