@@ -42,7 +42,7 @@ func (c Config) library(sch *scheme.Scheme) (*genericapiserver.RecommendedConfig
 	config := genericapiserver.NewRecommendedConfig(sch.Codecs)
 	config.Serializer = scheme.JSONOnly(sch.Codecs)
 	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
-	namer := apiopenapi.NewDefinitionNamer(sch.Scheme)
+	namer := apiopenapi.NewDefinitionNamer(sch.Public)
 	config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
 	config.OpenAPIConfig.Info.Title = "convoy"
 	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
@@ -61,6 +61,9 @@ func (c Config) library(sch *scheme.Scheme) (*genericapiserver.RecommendedConfig
 	}
 	if err := apply(config); err != nil {
 		return nil, errors.Join(err, config.SecureServing.Listener.Close())
+	}
+	if c.Authorizer != nil {
+		config.Authorization.Authorizer = c.Authorizer
 	}
 	return config, nil
 }

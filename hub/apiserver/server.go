@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/rest"
@@ -35,6 +36,8 @@ type Config struct {
 	Join JoinInfo
 	// ReadyzChecks are asked, beside the library's own, whether the hub is ready.
 	ReadyzChecks []healthz.HealthChecker
+	// Authorizer replaces the one that follows from the options, in tests.
+	Authorizer authorizer.Authorizer
 	// Clock, the real one when nil.
 	Clock clock.PassiveClock
 	// Logger for what has no context of its own.

@@ -28,6 +28,8 @@ type Scheme struct {
 	// Codecs can speak protobuf, which our kinds cannot: what is served goes
 	// through JSONOnly.
 	Codecs serializer.CodecFactory
+	// Public has the served versions only: what openapi may name.
+	Public *runtime.Scheme
 	// Parameters decodes query parameters.
 	Parameters runtime.ParameterCodec
 }
@@ -39,7 +41,7 @@ func GroupVersions() []schema.GroupVersion {
 
 // New builds the scheme.
 func New() (*Scheme, error) {
-	s := runtime.NewScheme()
+	s, public := runtime.NewScheme(), runtime.NewScheme()
 	for gv, types := range map[schema.GroupVersion][]runtime.Object{
 		corev1alpha1.SchemeGroupVersion:   corev1alpha1.KnownTypes(),
 		sourcev1alpha1.SchemeGroupVersion: sourcev1alpha1.KnownTypes(),
@@ -47,6 +49,8 @@ func New() (*Scheme, error) {
 		s.AddKnownTypes(gv, types...)
 		s.AddKnownTypes(schema.GroupVersion{Group: gv.Group, Version: runtime.APIVersionInternal}, types...)
 		metav1.AddToGroupVersion(s, gv)
+		public.AddKnownTypes(gv, types...)
+		metav1.AddToGroupVersion(public, gv)
 		if err := s.SetVersionPriority(gv); err != nil {
 			return nil, fmt.Errorf("set version priority of %s: %w", gv, err)
 		}
@@ -69,6 +73,7 @@ func New() (*Scheme, error) {
 	}
 	return &Scheme{
 		Scheme:     s,
+		Public:     public,
 		Codecs:     serializer.NewCodecFactory(s),
 		Parameters: runtime.NewParameterCodec(s),
 	}, nil
