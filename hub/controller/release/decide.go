@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/hub/deliver"
+	"kumodo.io/convoy/hub/report"
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+// policyOf is the part of the spec that the engine acts on.
+func policyOf(release *v1alpha1.Release) tunnel.Policy {
+	p := release.Spec.SyncPolicy
+	timeout := defaultTimeout
+	if p.Timeout != nil && p.Timeout.Duration > 0 {
+		timeout = p.Timeout.Duration
+	}
+	return tunnel.Policy{
+		Automatic:      p.Automatic == nil || *p.Automatic,
+		TimeoutSeconds: max(int64(timeout.Seconds()), 1),
+		ForceConflicts: p.Conflicts == v1alpha1.ConflictsForce,
+		Replace:        p.Immutable == v1alpha1.ImmutableReplace,
+		PruneOrphaned:  p.Prune.Orphaned == nil || *p.Prune.Orphaned,
+		Namespace:      release.Namespace,
+	}
+}
+
+// gate looks at the Cluster. While it is missing or away nothing is rendered
+// and nothing ordered.
+func (r *Reconciler) gate(w *work) bool {
+	name := w.release.Spec.ClusterRef.Name
+	cluster, ok := r.Cache.Cluster(types.NamespacedName{Namespace: w.release.Namespace, Name: name})
+	if ok && cluster.Status.Reachable && cluster.DeletionTimestamp == nil {
+		w.cluster = cluster
+		return true
+	}
+	w.again = true
+	ordered, isOrdered := r.Orders.Ordered(w.release.UID)
+	if !waits(w, ordered, isOrdered) {
+		return false
+	}
+	message := fmt.Sprintf("there is no Cluster %q", name)
+	if ok {
+		message = fmt.Sprintf("the agent of Cluster %q has no session", name)
+	}
+	w.outcome.Waiting = &report.Finding{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonClusterNotReady, Message: message}
+	return false
+}
+
+// waits says whether something newer than what is applied is held back by a
+// cluster that is away.
+func waits(w *work, ordered tunnel.Order, isOrdered bool) bool {
+	status := &w.release.Status
+	switch {
+	case status.AppliedRef == "", w.request.any(), !isOrdered:
+		return true
+	case w.inputs != "" && w.inputs != status.InputsHash:
+		return true
+	case status.RenderRef != status.AppliedRef:
+		return true
+	}
+	return ordered.Policy != policyOf(w.release)
+}
+
+// decision is what becomes of a render.
+type decision struct {
+	// order makes a new order for this render; nil: the current one stays.
+	order *wanted
+	// manual: a newer render waits for somebody to ask for it.
+	manual bool
+}
+
+// decide is the whole rule of when there is a new order.
+func decide(asked bool, policy tunnel.Policy, cluster types.UID, render wanted, ordered tunnel.Order, isOrdered bool) decision {
+	may := policy.Automatic || asked
+	if !isOrdered || types.UID(ordered.ClusterUID) != cluster {
+		if may {
+			return decision{order: &render}
+		}
+		return decision{manual: true}
+	}
+	if ordered.Objects.Digest != render.objects.Digest {
+		if may {
+			return decision{order: &render}
+		}
+		if ordered.Policy == policy {
+			return decision{manual: true}
+		}
+		// What is enforced stays, under the policy of now.
+		return decision{manual: true, order: &wanted{objects: *ordered.Objects, sealed: ordered.Sealed, revision: ordered.Revision}}
+	}
+	if asked || ordered.Policy != policy {
+		return decision{order: &render}
+	}
+	return decision{}
+}
+
+// finish makes the rest of the outcome.
+func (r *Reconciler) finish(w *work, ready bool) {
+	status := &w.release.Status
+	render, revision := status.Render, status.SourceRevision
+	if w.rendered != nil {
+		w.outcome.Render = w.rendered
+		render, revision = &w.rendered.Status, w.rendered.SourceRevision
+	}
+	current := w.outcome.Rendered == nil && render != nil && (w.rendered != nil || w.inputs == status.InputsHash)
+	if current {
+		w.outcome.Rendered = &report.Finding{
+			Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRendered,
+			Message: fmt.Sprintf("%d objects of %s", render.Count, revision),
+		}
+	}
+	if !ready {
+		return
+	}
+	// A request is acted on also when there is nothing to order: the answer is why.
+	w.outcome.SyncRequest, w.outcome.ForceRequest = w.request.sync, w.request.force
+	ordered, isOrdered := r.Orders.Ordered(w.release.UID)
+	isOrdered = isOrdered && status.Order != nil && status.Order.KeyID == r.KeyID && ordered.Hub == r.HubID
+	policy := policyOf(w.release)
+	if !current {
+		// What is enforced stays enforced, under the policy of now.
+		if isOrdered && types.UID(ordered.ClusterUID) == w.cluster.UID {
+			if ordered.Policy != policy {
+				r.order(w, wanted{objects: *ordered.Objects, sealed: ordered.Sealed, revision: ordered.Revision}, policy)
+			}
+			if !policy.Automatic && status.RenderRef != ordered.Objects.Digest {
+				w.outcome.Waiting = manualSync(status.SourceRevision)
+			}
+		}
+		return
+	}
+	target := wanted{objects: tunnel.Layer(render.Objects), revision: revision}
+	if render.Sealed.Digest != "" {
+		sealed := tunnel.Layer(render.Sealed)
+		target.sealed = &sealed
+	}
+	d := decide(w.request.any(), policy, w.cluster.UID, target, ordered, isOrdered)
+	if d.manual {
+		w.outcome.Waiting = manualSync(revision)
+	}
+	if d.order != nil {
+		r.order(w, *d.order, policy)
+	}
+}
+
+// order puts a new order into the outcome.
+func (r *Reconciler) order(w *work, target wanted, policy tunnel.Policy) {
+	w.wanted = target
+	w.outcome.Order = r.Orders.Issue(deliver.Intent{
+		Release: w.release, ClusterUID: w.cluster.UID, Revision: target.revision,
+		Objects: &w.wanted.objects, Sealed: target.sealed, Policy: policy,
+	})
+}
+
+func manualSync(revision string) *report.Finding {
+	return &report.Finding{
+		Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonManualSync,
+		Message: fmt.Sprintf("the render of %s waits for a sync", revision),
+	}
+}

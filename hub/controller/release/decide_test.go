@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+func TestWhenThereIsANewOrder(t *testing.T) {
+	automatic, manual := tunnel.Policy{Automatic: true}, tunnel.Policy{}
+	old, fresh := tunnel.Layer{Digest: "old"}, tunnel.Layer{Digest: "new"}
+	has := func(policy tunnel.Policy) *tunnel.Order {
+		return &tunnel.Order{ClusterUID: "c1", Objects: &old, Policy: policy}
+	}
+	tests := map[string]struct {
+		asked   bool
+		policy  tunnel.Policy
+		render  tunnel.Layer
+		ordered *tunnel.Order
+		order   string // digest of the new order, "" for none
+		manual  bool
+	}{
+		"the first render is ordered":                                 {policy: automatic, render: fresh, order: "new"},
+		"the first render waits in manual mode":                       {policy: manual, render: fresh, manual: true},
+		"the first render is ordered in manual mode when asked":       {asked: true, policy: manual, render: fresh, order: "new"},
+		"the same again is no order":                                  {policy: automatic, render: old, ordered: has(automatic)},
+		"another digest is ordered":                                   {policy: automatic, render: fresh, ordered: has(automatic), order: "new"},
+		"another digest waits in manual mode":                         {policy: manual, render: fresh, ordered: has(manual), manual: true},
+		"another digest is ordered in manual mode when asked":         {asked: true, policy: manual, render: fresh, ordered: has(manual), order: "new"},
+		"another policy orders the same digest":                       {policy: tunnel.Policy{Automatic: true, Replace: true}, render: old, ordered: has(automatic), order: "old"},
+		"a sync orders the same digest again":                         {asked: true, policy: automatic, render: old, ordered: has(automatic), order: "old"},
+		"turning manual orders what is enforced":                      {policy: manual, render: old, ordered: has(automatic), order: "old"},
+		"turning manual with another digest orders what is enforced":  {policy: manual, render: fresh, ordered: has(automatic), order: "old", manual: true},
+		"turning automatic orders what waited":                        {policy: automatic, render: fresh, ordered: has(manual), order: "new"},
+		"a Cluster made anew gets an order of its own":                {policy: automatic, render: old, ordered: &tunnel.Order{ClusterUID: "c0", Objects: &old, Policy: automatic}, order: "old"},
+		"a Cluster made anew gets none in manual mode without asking": {policy: manual, render: old, ordered: &tunnel.Order{ClusterUID: "c0", Objects: &old, Policy: manual}, manual: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var ordered tunnel.Order
+			if test.ordered != nil {
+				ordered = *test.ordered
+			}
+			d := decide(test.asked, test.policy, "c1", wanted{objects: test.render}, ordered, test.ordered != nil)
+			got := ""
+			if d.order != nil {
+				got = d.order.objects.Digest
+			}
+			if got != test.order || d.manual != test.manual {
+				t.Errorf("order of %q, manual %v; want %q, %v", got, d.manual, test.order, test.manual)
+			}
+		})
+	}
+}
+
+func TestWhatAClusterThatIsAwayHoldsBack(t *testing.T) {
+	applied := v1alpha1.ReleaseStatus{AppliedRef: "a", RenderRef: "a", InputsHash: "h"}
+	policy := policyOf(&v1alpha1.Release{})
+	tests := map[string]struct {
+		status  v1alpha1.ReleaseStatus
+		inputs  string
+		request request
+		ordered *tunnel.Order
+		want    bool
+	}{
+		"nothing was ever applied":             {v1alpha1.ReleaseStatus{}, "h", request{}, nil, true},
+		"what is applied is the newest":        {applied, "h", request{}, &tunnel.Order{Policy: policy}, false},
+		"the inputs changed":                   {applied, "h2", request{}, &tunnel.Order{Policy: policy}, true},
+		"the source cannot be looked at":       {applied, "", request{}, &tunnel.Order{Policy: policy}, false},
+		"the order is not applied yet":         {v1alpha1.ReleaseStatus{AppliedRef: "a", RenderRef: "b", InputsHash: "h"}, "h", request{}, &tunnel.Order{Policy: policy}, true},
+		"a sync was asked for":                 {applied, "h", request{sync: "now"}, &tunnel.Order{Policy: policy}, true},
+		"the policy changed":                   {applied, "h", request{}, &tunnel.Order{}, true},
+		"the order is not one of this hub any": {applied, "h", request{}, nil, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := &work{release: &v1alpha1.Release{Status: test.status}, inputs: test.inputs, request: test.request}
+			var ordered tunnel.Order
+			if test.ordered != nil {
+				ordered = *test.ordered
+			}
+			if got := waits(w, ordered, test.ordered != nil); got != test.want {
+				t.Errorf("waits is %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestThePolicyOfAnOrderFollowsTheSpec(t *testing.T) {
+	defaults := &v1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}
+	if diff := cmp.Diff(tunnel.Policy{Automatic: true, TimeoutSeconds: 300, PruneOrphaned: true, Namespace: "team"}, policyOf(defaults)); diff != "" {
+		t.Errorf("defaults (-want +got):\n%s", diff)
+	}
+	all := defaults.DeepCopy()
+	all.Spec.SyncPolicy = v1alpha1.SyncPolicy{
+		Automatic: ptr.To(false), Timeout: &metav1.Duration{Duration: 10 * time.Second},
+		Conflicts: v1alpha1.ConflictsForce, Immutable: v1alpha1.ImmutableReplace, Prune: v1alpha1.PrunePolicy{Orphaned: ptr.To(false)},
+	}
+	if diff := cmp.Diff(tunnel.Policy{TimeoutSeconds: 10, ForceConflicts: true, Replace: true, Namespace: "team"}, policyOf(all)); diff != "" {
+		t.Errorf("all set (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/hub/deliver"
+	"kumodo.io/convoy/hub/report"
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+// delete takes a deleted Release to its last order, and lets it go when that is
+// safe in etcd and, for a remove order of a connected cluster, carried out.
+func (r *Reconciler) delete(ctx context.Context, key types.NamespacedName, release *v1alpha1.Release) (reconcile.Result, error) {
+	if !slices.Contains(release.Finalizers, v1alpha1.FinalizerRelease) {
+		return reconcile.Result{}, nil
+	}
+	grave, err := r.bury(ctx, key, release)
+	if err != nil && !errors.Is(err, deliver.ErrNothingOrdered) {
+		return reconcile.Result{}, err
+	}
+	if err == nil && grave.Verb == tunnel.VerbRemove && !grave.Done && r.connected(key, release, grave.ClusterUID) {
+		return r.wait(ctx, key, release, grave)
+	}
+	if err := r.Reporter.DeleteInventory(ctx, key); err != nil {
+		return reconcile.Result{}, fmt.Errorf("let %s go: %w", key, err)
+	}
+	if err := r.Store.RemoveFinalizer(ctx, key, release.UID, v1alpha1.FinalizerRelease); err != nil {
+		return reconcile.Result{}, fmt.Errorf("let %s go: %w", key, err)
+	}
+	verb := "none"
+	if grave.Verb != "" {
+		verb = string(grave.Verb)
+	}
+	r.metrics.deleted.WithLabelValues(verb).Inc()
+	logr.FromContextOrDiscard(ctx).Info("Release is gone", "verb", verb, "sequence", grave.Sequence, "done", grave.Done)
+	return reconcile.Result{}, nil
+}
+
+// bury makes the last order. Its verb is decided once; only a wish to keep the
+// workloads changes it afterwards.
+func (r *Reconciler) bury(ctx context.Context, key types.NamespacedName, release *v1alpha1.Release) (deliver.Tombstone, error) {
+	grave, buried := r.Graves.Buried(release.UID)
+	keep := release.Spec.DeletionPolicy.KeepWorkloads
+	if buried && (grave.Done || !keep || grave.Verb == tunnel.VerbRelease) {
+		return grave, nil
+	}
+	verb := tunnel.VerbRelease
+	if !buried {
+		order, ok := r.Orders.Ordered(release.UID)
+		if !ok {
+			return deliver.Tombstone{}, deliver.ErrNothingOrdered
+		}
+		cluster, ok := r.Cache.Cluster(types.NamespacedName{Namespace: key.Namespace, Name: release.Spec.ClusterRef.Name})
+		if !ok || string(cluster.UID) != order.ClusterUID {
+			// The Cluster is gone, and with it the identity that could fetch an order.
+			return deliver.Tombstone{}, deliver.ErrNothingOrdered
+		}
+		if !keep {
+			var err error
+			if verb, err = r.verb(ctx, release); err != nil {
+				return deliver.Tombstone{}, err
+			}
+		}
+	}
+	return r.Graves.Bury(ctx, release, verb)
+}
+
+// verb is remove only when it is certain that somebody meant this Release.
+func (r *Reconciler) verb(ctx context.Context, release *v1alpha1.Release) (tunnel.Verb, error) {
+	orphan := slices.Contains(release.Finalizers, metav1.FinalizerOrphanDependents)
+	if len(release.OwnerReferences) > 0 || orphan {
+		// It may be a garbage collector that missed an owner, or was asked to orphan.
+		return tunnel.VerbRelease, nil
+	}
+	if r.Namespaces == nil {
+		return tunnel.VerbRemove, nil
+	}
+	state, err := r.Namespaces.State(ctx, release.Namespace)
+	switch {
+	case err != nil && r.Clock.Since(release.DeletionTimestamp.Time) < uncertainFor:
+		return "", err
+	case err != nil:
+		logr.FromContextOrDiscard(ctx).Error(err, "The host does not say whether the namespace is being deleted; the workloads stay")
+		return tunnel.VerbRelease, nil
+	case state.Terminating && !state.Uninstall:
+		return tunnel.VerbRelease, nil
+	}
+	return tunnel.VerbRemove, nil
+}
+
+// connected says whether the agent that has the order can be waited for.
+func (r *Reconciler) connected(key types.NamespacedName, release *v1alpha1.Release, uid types.UID) bool {
+	cluster, ok := r.Cache.Cluster(types.NamespacedName{Namespace: key.Namespace, Name: release.Spec.ClusterRef.Name})
+	return ok && cluster.UID == uid && cluster.Status.Reachable
+}
+
+// wait for the agent. When that takes longer than the Release's timeout, its
+// status says so, and the agent's reports say what blocks.
+func (r *Reconciler) wait(ctx context.Context, key types.NamespacedName, release *v1alpha1.Release, grave deliver.Tombstone) (reconcile.Result, error) {
+	timeout := time.Duration(policyOf(release).TimeoutSeconds) * time.Second
+	if left := timeout - r.Clock.Since(release.DeletionTimestamp.Time); left > 0 {
+		return reconcile.Result{RequeueAfter: left}, nil
+	}
+	message := fmt.Sprintf("the agent of Cluster %q has not carried out the remove order %d; set spec.deletionPolicy.keepWorkloads to let go without it",
+		release.Spec.ClusterRef.Name, grave.Sequence)
+	err := r.Reporter.Release(ctx, key, release.UID, report.Outcome{
+		Generation: release.Status.ObservedGeneration,
+		Deleting:   &report.Finding{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDeleting, Message: message},
+	})
+	if err != nil && !errors.Is(err, report.ErrGone) {
+		return reconcile.Result{}, fmt.Errorf("report on %s: %w", key, err)
+	}
+	return reconcile.Result{RequeueAfter: lastBackoff}, nil
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
+	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
+)
+
+// Changed is told of each change of a Release in the cache. Status, which only
+// the hub writes, is no reason to look again.
+func (r *Reconciler) Changed(old, next *corev1alpha1.Release) {
+	if next == nil {
+		r.Add(keyOf(old))
+		return
+	}
+	asks := func(release *corev1alpha1.Release) [2]string {
+		return [2]string{release.Annotations[corev1alpha1.AnnotationSyncRequestedAt], release.Annotations[corev1alpha1.AnnotationSyncForceRequestedAt]}
+	}
+	if old == nil || old.Generation != next.Generation || asks(old) != asks(next) ||
+		(old.DeletionTimestamp == nil) != (next.DeletionTimestamp == nil) {
+		r.Add(keyOf(next))
+	}
+}
+
+// ClusterChanged is told of each change of a Cluster in the cache. A change of a
+// Cluster is no reason to look at its Releases, with one exception: those that
+// waited for it are looked at when it is back, and those that are deleted when
+// it is back or away.
+func (r *Reconciler) ClusterChanged(old, next *corev1alpha1.Cluster) {
+	was := old != nil && old.Status.Reachable
+	is := next != nil && next.Status.Reachable
+	if was == is {
+		return
+	}
+	cluster := next
+	if cluster == nil {
+		cluster = old
+	}
+	list := r.Index.ReleasesByCluster(types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name})
+	spread := min(time.Duration(len(list))*returnSpread, maxReturnSpread) + 1
+	for _, release := range list {
+		applied := meta.FindStatusCondition(release.Status.Conditions, corev1alpha1.ConditionApplied)
+		waited := is && applied != nil && applied.Reason == corev1alpha1.ReasonClusterNotReady
+		if waited || release.DeletionTimestamp != nil {
+			r.AddAfter(keyOf(release), rand.N(spread))
+		}
+	}
+}
+
+// SourceChanged is told of each change of a GitRepository in the cache.
+func (r *Reconciler) SourceChanged(old, next *sourcev1alpha1.GitRepository) {
+	repository := next
+	if repository == nil {
+		repository = old
+	}
+	ready := func(g *sourcev1alpha1.GitRepository) bool {
+		return meta.IsStatusConditionPresentAndEqual(g.Status.Conditions, sourcev1alpha1.ConditionReady, metav1.ConditionTrue)
+	}
+	if old != nil && next != nil && old.Generation == next.Generation && old.Status.Revision == next.Status.Revision &&
+		(ready(old) || !ready(next)) && len(old.Status.CheckedSecrets) == len(next.Status.CheckedSecrets) {
+		return
+	}
+	for _, release := range r.Index.ReleasesBySource(corev1alpha1.SourceKindGitRepository, types.NamespacedName{Namespace: repository.Namespace, Name: repository.Name}) {
+		r.Add(keyOf(release))
+	}
+}
+
+// Done is told when an agent has carried out the last order of a Release.
+func (r *Reconciler) Done(uid types.UID) {
+	if release, ok := r.Index.ReleaseByUID(uid); ok {
+		r.Add(keyOf(release))
+	}
+}
+
+func keyOf(release *corev1alpha1.Release) types.NamespacedName {
+	return types.NamespacedName{Namespace: release.Namespace, Name: release.Name}
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import "time"
+
+const (
+	// defaultInterval and defaultTimeout stand in where a Release names none.
+	defaultInterval = 5 * time.Minute
+	defaultTimeout  = 5 * time.Minute
+	// intervalJitter is the part of an interval by which it varies.
+	intervalJitter = 0.1
+
+	// revisionSlack: a revision may be this much older than its source's interval,
+	// since that is about when the source is asked again anyway.
+	revisionSlack = 5 * time.Second
+	// anyAge of a revision will do.
+	anyAge = 1<<63 - 1
+
+	// firstBackoff and lastBackoff bound the pause before something is tried again
+	// that may go away by itself.
+	firstBackoff = time.Second
+	lastBackoff  = 2 * time.Minute
+
+	// arrivals is how long a new Release may wait for what it refers to before that
+	// is said to be missing, and arrivalPause how often it is looked for.
+	arrivals     = time.Second
+	arrivalPause = 50 * time.Millisecond
+
+	// uncertainFor is how long the host may fail to say what becomes of a namespace
+	// before a deletion in it is taken for one whose cause is not known.
+	uncertainFor = time.Minute
+
+	// returnSpread is the time for each Release over which those of a Cluster that
+	// is back are enqueued, and maxReturnSpread the most of it.
+	returnSpread    = 5 * time.Millisecond
+	maxReturnSpread = 5 * time.Second
+)

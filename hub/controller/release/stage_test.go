@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
+	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
+	"kumodo.io/convoy/hub/apiserver/apiservertest"
+	"kumodo.io/convoy/hub/cache"
+	"kumodo.io/convoy/hub/controller"
+	"kumodo.io/convoy/hub/controller/cluster"
+	"kumodo.io/convoy/hub/controller/gitrepository"
+	"kumodo.io/convoy/hub/controller/release"
+	"kumodo.io/convoy/hub/deliver"
+	"kumodo.io/convoy/hub/report"
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+// stage is a hub on a real API server, with its cache, report, deliver and
+// controllers; of it only source, render and gateway are played by the test.
+type stage struct {
+	t      *testing.T
+	server *apiservertest.Server
+	git    *git
+	host   *namespaces // nil: standalone
+
+	// Of the running hub.
+	cache    *cache.Cache
+	orders   *deliver.Deliverer
+	reporter *report.Reporter
+	renderer *renderer
+	stop     func()
+	cluster  tunnel.ClusterID
+	resync   time.Duration
+}
+
+// git is a remote: one file for each path and commit.
+type git struct {
+	mu      sync.Mutex
+	commit  string
+	content map[string]string // path -> text, at the newest commit
+	failing error
+	asked   int
+}
+
+func (g *git) push(commit string, content map[string]string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.commit, g.content = commit, maps.Clone(content)
+}
+
+func (g *git) fail(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.failing = err
+}
+
+func (g *git) questions() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.asked
+}
+
+type reasoned struct {
+	reason string
+	error
+}
+
+func (r reasoned) Reason() string { return r.reason }
+
+// Resolve remembers nothing: each call that may not take any age asks.
+func (g *git) Resolve(_ context.Context, _ *sourcev1alpha1.GitRepository, _ string, maxAge time.Duration) (release.Revision, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if maxAge == 0 {
+		g.asked++
+	}
+	return release.Revision{Display: "main@sha1:" + g.commit, Commit: g.commit}, g.failing
+}
+
+func (g *git) Check(context.Context, *sourcev1alpha1.GitRepository) (string, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return "main@sha1:" + g.commit, g.failing
+}
+
+func (g *git) Snapshot(context.Context, *sourcev1alpha1.GitRepository, release.Revision) (release.Snapshot, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return snapshot(maps.Clone(g.content)), nil
+}
+
+type snapshot map[string]string
+
+func (s snapshot) Close() error { return nil }
+
+func (s snapshot) PathDigest(path string) (string, error) {
+	text, ok := s[path]
+	if !ok {
+		return "", reasoned{corev1alpha1.ReasonPathNotFound, fmt.Errorf("%s does not exist", path)}
+	}
+	return "digest of " + text, nil
+}
+
+// renderer turns a text into a digest of its own; "bad..." fails, "" is empty.
+type renderer struct {
+	mu    sync.Mutex
+	count int
+}
+
+func (*renderer) InputsHash(digest, path, namespace string) string {
+	return digest + " " + path + " " + namespace
+}
+
+func (r *renderer) Render(_ context.Context, job release.Job) (release.Rendered, error) {
+	r.mu.Lock()
+	r.count++
+	r.mu.Unlock()
+	text := job.Snapshot.(snapshot)[job.Path]
+	switch {
+	case strings.HasPrefix(text, "bad"):
+		return release.Rendered{}, reasoned{corev1alpha1.ReasonRenderFailed, errors.New("app.yaml: document 1: line 3: not YAML")}
+	case text == "":
+		return release.Rendered{}, nil
+	}
+	return release.Rendered{Objects: tunnel.Layer{Digest: digest(text), Size: 10}, Count: 3}, nil
+}
+
+func (r *renderer) made() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.count
+}
+
+func digest(text string) string { return fmt.Sprintf("sha256:%064x", []byte(text)) }
+
+// namespaces are the host's.
+type namespaces struct {
+	mu    sync.Mutex
+	state controller.NamespaceState
+	err   error
+}
+
+func (n *namespaces) State(context.Context, string) (controller.NamespaceState, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.state, n.err
+}
+
+func newStage(t *testing.T, options ...func(*stage)) *stage {
+	t.Helper()
+	s := &stage{t: t, server: apiservertest.Start(t), git: &git{commit: "1", content: map[string]string{"app": "one"}}, resync: time.Hour}
+	for _, option := range options {
+		option(s)
+	}
+	s.start()
+	t.Cleanup(func() { s.stop() })
+	made, err := s.server.Storage().Clusters.Create(t.Context(), &corev1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "edge"}, Spec: corev1alpha1.ClusterSpec{ConnectionMode: corev1alpha1.ConnectionModeAgent},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.cluster = tunnel.ClusterID{Namespace: "team", Name: "edge", UID: string(made.UID)}
+	_, err = s.server.Storage().GitRepositories.Create(t.Context(), &sourcev1alpha1.GitRepository{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "apps"}, Spec: sourcev1alpha1.GitRepositorySpec{URL: "https://git.example/apps", Ref: sourcev1alpha1.GitRef{Branch: "main"}, Interval: &metav1.Duration{Duration: time.Minute}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func withHost(s *stage) { s.host = &namespaces{} }
+
+// start runs the hub's rooms; restart is stop and start.
+func (s *stage) start() {
+	s.t.Helper()
+	storage := s.server.Storage()
+	s.cache = cache.New(cache.Options{Clusters: storage.Clusters.ListWatch(), Releases: storage.Releases.ListWatch(), GitRepositories: storage.GitRepositories.ListWatch()})
+	keys := s.server.Keyring
+	var err error
+	s.orders, err = deliver.New(deliver.Options{HubID: keys.HubID, Key: keys.OrderKey.Private, Releases: s.cache, Keys: s.server.EtcdClient()})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.reporter = report.New(report.Options{
+		Releases: s.cache, Clusters: s.cache, Sources: s.cache, Memory: s.cache,
+		ReleaseStore: storage.Releases, ClusterStore: storage.Clusters, GitRepositoryStore: storage.GitRepositories, Inventories: storage.Inventories,
+		Orders: s.orders,
+	})
+	s.renderer = &renderer{}
+	options := release.Options{
+		HubID: keys.HubID, KeyID: keys.OrderKey.KeyID, Cache: s.cache, Index: s.cache, Sources: s.git, Renderer: s.renderer,
+		Orders: s.orders, Graves: s.orders, Reporter: s.reporter, Store: storage.Releases,
+	}
+	clusterOptions := cluster.Options{Cache: s.cache, Store: storage.Clusters, Reporter: s.reporter, Orders: s.orders}
+	if s.host != nil {
+		options.Namespaces, clusterOptions.Namespaces = s.host, s.host
+	}
+	releases, clusters := release.New(options), cluster.New(clusterOptions)
+	sources := gitrepository.New(gitrepository.Options{Cache: s.cache, Checker: s.git, Reporter: s.reporter})
+	s.orders.OnDone(releases.Done)
+	s.cache.OnRelease(s.orders.ReleaseChanged)
+	s.cache.OnRelease(releases.Changed)
+	s.cache.OnCluster(s.reporter.ClusterChanged)
+	s.cache.OnCluster(clusters.Changed)
+	s.cache.OnCluster(releases.ClusterChanged)
+	s.cache.OnGitRepository(sources.Changed)
+	s.cache.OnGitRepository(releases.SourceChanged)
+
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.cache.Run(ctx) })
+	group.Go(func() error { return s.reporter.Run(ctx) })
+	group.Go(func() error { return s.orders.Run(ctx) })
+	if err := s.cache.WaitForSync(ctx); err != nil {
+		s.t.Fatal(err)
+	}
+	<-s.orders.Loaded()
+	run := func(name string, feed *controller.Feed, reconciler interface {
+		Reconcile(context.Context, types.NamespacedName) (controllerResult, error)
+	}, keys func() []types.NamespacedName,
+	) {
+		group.Go(func() error {
+			return controller.Run(ctx, feed, reconciler, controller.Options{Name: name, Workers: 4, Resync: s.resync, Keys: keys})
+		})
+	}
+	run("cluster", &clusters.Feed, clusters, func() []types.NamespacedName { return keysOf(s.cache.Clusters()) })
+	run("gitrepository", &sources.Feed, sources, func() []types.NamespacedName { return keysOf(s.cache.GitRepositories()) })
+	run("release", &releases.Feed, releases, func() []types.NamespacedName { return keysOf(s.cache.Releases()) })
+	s.stop = func() {
+		cancel()
+		if err := group.Wait(); err != nil {
+			s.t.Error(err)
+		}
+	}
+}
+
+func keysOf[T metav1.Object](list []T) []types.NamespacedName {
+	var out []types.NamespacedName
+	for _, o := range list {
+		out = append(out, types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()})
+	}
+	return out
+}
+
+func (s *stage) reachable(is bool) {
+	s.t.Helper()
+	err := s.reporter.Cluster(s.t.Context(), types.NamespacedName{Namespace: "team", Name: "edge"}, types.UID(s.cluster.UID), func(status *corev1alpha1.ClusterStatus) error {
+		status.Reachable = is
+		status.Agent = &corev1alpha1.ClusterAgentStatus{BoundKey: "a", JoinedAt: metav1.Now()}
+		return nil
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *stage) create(name string, change ...func(*corev1alpha1.Release)) *corev1alpha1.Release {
+	s.t.Helper()
+	r := &corev1alpha1.Release{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name},
+		Spec: corev1alpha1.ReleaseSpec{
+			ClusterRef: corev1alpha1.ClusterReference{Name: "edge"},
+			Source:     corev1alpha1.SourceReference{Kind: "GitRepository", Name: "apps"},
+			Content:    corev1alpha1.ReleaseContent{Path: "app", Manifests: &corev1alpha1.ManifestsContent{}},
+			SyncPolicy: corev1alpha1.SyncPolicy{
+				Automatic: ptr.To(true), Interval: &metav1.Duration{Duration: time.Minute}, Timeout: &metav1.Duration{Duration: time.Minute},
+				Conflicts: corev1alpha1.ConflictsFail, Immutable: corev1alpha1.ImmutableReport, Prune: corev1alpha1.PrunePolicy{Orphaned: ptr.To(true)},
+			},
+		},
+	}
+	for _, c := range change {
+		c(r)
+	}
+	out, err := s.server.Storage().Releases.Create(s.t.Context(), r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return out
+}
+
+func (s *stage) edit(name string, change func(*corev1alpha1.Release)) {
+	s.t.Helper()
+	_, err := s.server.Storage().Releases.Update(s.t.Context(), key(name), "", func(r *corev1alpha1.Release) error { change(r); return nil })
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *stage) remove(name string) {
+	s.t.Helper()
+	if err := s.server.Storage().Releases.Delete(s.t.Context(), key(name), ""); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "team", Name: name}
+}
+
+const patience = 20 * time.Second
+
+// until waits, by the changes of the cache, until a Release is as wanted; nil
+// is passed when it is gone.
+func (s *stage) until(name, what string, wanted func(*corev1alpha1.Release) bool) *corev1alpha1.Release {
+	s.t.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		r, ok := s.cache.Release(key(name))
+		if !ok {
+			r = nil
+		}
+		if wanted(r) {
+			return r
+		}
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			text, err := json.Marshal(r)
+			s.t.Fatalf("%s never came to %s: %s %v", name, what, text, err)
+		}
+	}
+}
+
+func condition(r *corev1alpha1.Release, kind string) string {
+	if r == nil {
+		return "gone"
+	}
+	c := meta.FindStatusCondition(r.Status.Conditions, kind)
+	if c == nil {
+		return ""
+	}
+	return string(c.Status) + " " + c.Reason
+}
+
+func (s *stage) untilCondition(name, kind, want string) *corev1alpha1.Release {
+	s.t.Helper()
+	return s.until(name, kind+"="+want, func(r *corev1alpha1.Release) bool { return condition(r, kind) == want })
+}
+
+func (s *stage) untilGone(name string) {
+	s.t.Helper()
+	s.until(name, "its end", func(r *corev1alpha1.Release) bool { return r == nil })
+}
+
+// applied plays the agent: all that was ordered is applied and well.
+func (s *stage) applied(names ...string) {
+	s.t.Helper()
+	var reports []tunnel.Report
+	for _, name := range names {
+		r, ok := s.cache.Release(key(name))
+		if !ok {
+			s.t.Fatalf("there is no %s", name)
+		}
+		order, ok := s.orders.Ordered(r.UID)
+		if !ok {
+			s.t.Fatalf("%s is not ordered", name)
+		}
+		good := func(reason string) tunnel.Finding { return tunnel.Finding{Status: tunnel.True, Reason: reason} }
+		reports = append(reports, tunnel.Report{
+			Release: order.Release, Sequence: order.Sequence, Counter: order.Sequence, Settled: true, AppliedRef: order.Objects.Digest,
+			Applied: good("Applied"), InSync: good("InSync"), Healthy: good("Healthy"), Counts: tunnel.Counts{Total: 3, Applied: 3, Healthy: 3},
+			Inventory: []tunnel.InventoryEntry{{Version: "v1", Kind: "ConfigMap", Namespace: "team", Name: "a", UID: "u"}},
+		})
+	}
+	answer := s.reporter.Observe(s.t.Context(), s.cluster, reports)
+	if len(answer.Taken) != len(names) {
+		s.t.Fatalf("reports were not taken: %+v", answer)
+	}
+}
+
+// done plays the agent: it has carried out the last order.
+func (s *stage) done(uid types.UID, sequence int64) {
+	s.t.Helper()
+	answer := s.reporter.Observe(s.t.Context(), s.cluster, []tunnel.Report{{
+		Release: tunnel.ReleaseRef{UID: string(uid)}, Sequence: sequence, Counter: sequence, Settled: true, Done: true,
+	}})
+	if len(answer.Taken) != 1 {
+		s.t.Fatalf("the report was not taken: %+v", answer)
+	}
+}
+
+// ready makes a Release that is applied and well.
+func (s *stage) ready(name string, change ...func(*corev1alpha1.Release)) *corev1alpha1.Release {
+	s.t.Helper()
+	s.create(name, change...)
+	s.untilCondition(name, "Applied", "False Progressing")
+	s.applied(name)
+	return s.untilCondition(name, "Ready", "True Ready")
+}
+
+// version counts the changes of one object in etcd since it was made.
+func (s *stage) version(prefix string) int64 {
+	s.t.Helper()
+	answer, err := s.server.EtcdClient().Get(s.t.Context(), prefix, clientv3.WithPrefix())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if len(answer.Kvs) != 1 {
+		s.t.Fatalf("%d keys under %s, want 1", len(answer.Kvs), prefix)
+	}
+	return answer.Kvs[0].Version
+}
