@@ -74,6 +74,7 @@ func managersOf(u *unstructured.Unstructured) map[string]string {
 }
 
 func TestServerSideApplyWorksOnEveryKindThatUsersWrite(t *testing.T) {
+	t.Parallel()
 	s := apiservertest.Start(t)
 	c := dynamicClient(t, s)
 	for kind, k := range userKinds {
@@ -122,6 +123,7 @@ func TestServerSideApplyWorksOnEveryKindThatUsersWrite(t *testing.T) {
 }
 
 func TestManagedFieldsAreKeptForEveryKindOfWrite(t *testing.T) {
+	t.Parallel()
 	s := apiservertest.Start(t)
 	c := dynamicClient(t, s)
 	for kind, k := range userKinds {
@@ -160,6 +162,7 @@ func TestManagedFieldsAreKeptForEveryKindOfWrite(t *testing.T) {
 }
 
 func TestAStrategicMergePatchWorks(t *testing.T) {
+	t.Parallel()
 	// kubectl edit and kubectl apply send it for kinds whose openapi they know.
 	s := apiservertest.Start(t)
 	create(t, newClient(t, s), newRelease("team", "r", "edge"))
@@ -170,6 +173,7 @@ func TestAStrategicMergePatchWorks(t *testing.T) {
 }
 
 func TestADryRunWritesNothing(t *testing.T) {
+	t.Parallel()
 	s := apiservertest.Start(t)
 	c := dynamicClient(t, s)
 	for kind, k := range userKinds {

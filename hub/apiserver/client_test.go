@@ -7,6 +7,8 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -121,3 +123,7 @@ func get[T client.Object](t testing.TB, c client.Client, into T, namespace, name
 	}
 	return into
 }
+
+func itoa(i int) string { return strconv.Itoa(i) }
+
+func newRecorder() *httptest.ResponseRecorder { return httptest.NewRecorder() }

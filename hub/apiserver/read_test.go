@@ -48,6 +48,7 @@ func table(t *testing.T, s *apiservertest.Server, path string) (narrow, wide []s
 }
 
 func TestTablesShowWhatAPersonWantsToSee(t *testing.T) {
+	t.Parallel()
 	s := apiservertest.Start(t)
 	c := newClient(t, s)
 	create(t, c, newRelease("team", "web", "edge-1"), newCluster("team", "edge-1"), newGitRepository("team", "app"))
@@ -131,6 +132,7 @@ func TestTablesShowWhatAPersonWantsToSee(t *testing.T) {
 }
 
 func TestReleasesAreSelectedByTheirCluster(t *testing.T) {
+	t.Parallel()
 	s := apiservertest.Start(t)
 	c := newClient(t, s)
 	create(t, c, newRelease("a", "one", "edge-1"), newRelease("a", "two", "edge-2"), newRelease("b", "three", "edge-1"))
@@ -164,6 +166,7 @@ func TestReleasesAreSelectedByTheirCluster(t *testing.T) {
 }
 
 func TestDiscoveryTellsShortNamesCategoriesAndVerbs(t *testing.T) {
+	t.Parallel()
 	s := apiservertest.Start(t)
 	d, err := discovery.NewDiscoveryClientForConfig(s.Client(t))
 	if err != nil {
@@ -200,6 +203,7 @@ func TestDiscoveryTellsShortNamesCategoriesAndVerbs(t *testing.T) {
 }
 
 func TestOpenAPIDescribesEveryFieldUnderItsKind(t *testing.T) {
+	t.Parallel()
 	// kubectl explain reads this.
 	s := apiservertest.Start(t)
 	for path, wants := range map[string][]string{
@@ -227,6 +231,7 @@ func TestOpenAPIDescribesEveryFieldUnderItsKind(t *testing.T) {
 }
 
 func TestARequestForProtobufGetsJSON(t *testing.T) {
+	t.Parallel()
 	// The host's namespace controller asks so; an error here would keep every
 	// namespace of the host from being deleted.
 	s := apiservertest.Start(t)

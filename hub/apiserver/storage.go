@@ -83,10 +83,10 @@ func newStorage(o storageOptions) (core, source storageMap, in Storage, err erro
 		"gitrepositories/status": repositories.Status,
 	}
 	in = Storage{
-		Clusters:        resource.New[*corev1alpha1.Cluster, *corev1alpha1.ClusterList](clusters.Cluster.Store, clusters.Status.Store),
-		Releases:        resource.New[*corev1alpha1.Release, *corev1alpha1.ReleaseList](releases.Release.Store, releases.Status.Store),
-		Inventories:     resource.New[*corev1alpha1.ReleaseInventory, *corev1alpha1.ReleaseInventoryList](inventories.Store, nil),
-		GitRepositories: resource.New[*sourcev1alpha1.GitRepository, *sourcev1alpha1.GitRepositoryList](repositories.GitRepository.Store, repositories.Status.Store),
+		Clusters:        resource.New[*corev1alpha1.Cluster, *corev1alpha1.ClusterList](clusters.Cluster.Store, clusters.Status.Store, o.scheme),
+		Releases:        resource.New[*corev1alpha1.Release, *corev1alpha1.ReleaseList](releases.Release.Store, releases.Status.Store, o.scheme),
+		Inventories:     resource.New[*corev1alpha1.ReleaseInventory, *corev1alpha1.ReleaseInventoryList](inventories.Store, nil, o.scheme),
+		GitRepositories: resource.New[*sourcev1alpha1.GitRepository, *sourcev1alpha1.GitRepositoryList](repositories.GitRepository.Store, repositories.Status.Store, o.scheme),
 	}
 	return core, source, in, nil
 }

@@ -33,6 +33,7 @@ func publicKey(t *testing.T, seed byte) string {
 }
 
 func TestJoinRegistersATokenAndTellsWhatAnInstallerNeeds(t *testing.T) {
+	t.Parallel()
 	now := time.Now().Add(-time.Minute).Truncate(time.Second) // of a clock that stands still
 	s := apiservertest.Start(t, func(c *apiserver.Config) {
 		c.Clock = clocktesting.NewFakePassiveClock(now)
@@ -85,6 +86,7 @@ func TestJoinRegistersATokenAndTellsWhatAnInstallerNeeds(t *testing.T) {
 }
 
 func TestWhatJoinRefuses(t *testing.T) {
+	t.Parallel()
 	s := apiservertest.Start(t)
 	create(t, newClient(t, s), newCluster("team", "edge-1"))
 	body := func(spec string) string {
@@ -114,6 +116,7 @@ func TestWhatJoinRefuses(t *testing.T) {
 }
 
 func TestSyncSetsTheAnnotationsThatAskForIt(t *testing.T) {
+	t.Parallel()
 	s := apiservertest.Start(t)
 	c := newClient(t, s)
 	create(t, c, newRelease("team", "web", "edge"))
@@ -158,6 +161,7 @@ func TestSyncSetsTheAnnotationsThatAskForIt(t *testing.T) {
 }
 
 func TestNobodyCanHaveTheHubUseASecretThatHeMayNotGet(t *testing.T) {
+	t.Parallel()
 	// The host's answers to the question who may get which Secret.
 	var asked []string
 	mayGet := map[string]bool{"tester team/mine": true}

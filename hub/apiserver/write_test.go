@@ -22,6 +22,7 @@ import (
 )
 
 func TestWhatAUserLeavesOutIsFilledIn(t *testing.T) {
+	t.Parallel()
 	s := apiservertest.Start(t)
 	c := newClient(t, s)
 	r, cl, g := newRelease("team", "r", "edge"), newCluster("team", "edge"), newGitRepository("team", "app")
@@ -49,6 +50,7 @@ func TestWhatAUserLeavesOutIsFilledIn(t *testing.T) {
 }
 
 func TestErrorsNameTheFieldAndNothingIsSkipped(t *testing.T) {
+	t.Parallel()
 	s := apiservertest.Start(t)
 	release := func(spec string) string {
 		return `{"apiVersion":"core.convoy.kumodo.io/v1alpha1","kind":"Release","metadata":{"name":"r"},"spec":` + spec + `}`
@@ -109,6 +111,7 @@ func TestErrorsNameTheFieldAndNothingIsSkipped(t *testing.T) {
 }
 
 func TestTheGenerationCountsChangesOfTheSpecAndNothingElse(t *testing.T) {
+	t.Parallel()
 	s := apiservertest.Start(t)
 	c := newClient(t, s)
 	r, cl, g := newRelease("team", "r", "edge"), newCluster("team", "edge"), newGitRepository("team", "app")
@@ -145,6 +148,7 @@ func TestTheGenerationCountsChangesOfTheSpecAndNothingElse(t *testing.T) {
 }
 
 func TestSpecAndStatusAreWrittenApart(t *testing.T) {
+	t.Parallel()
 	s := apiservertest.Start(t)
 	c := newClient(t, s)
 	r := newRelease("team", "r", "edge")
@@ -177,6 +181,7 @@ func TestSpecAndStatusAreWrittenApart(t *testing.T) {
 }
 
 func TestTheClusterOfAReleaseCannotChange(t *testing.T) {
+	t.Parallel()
 	s := apiservertest.Start(t)
 	c := newClient(t, s)
 	r := newRelease("team", "r", "edge-1")
@@ -189,6 +194,7 @@ func TestTheClusterOfAReleaseCannotChange(t *testing.T) {
 }
 
 func TestTheShardLabelIsTheServersOwn(t *testing.T) {
+	t.Parallel()
 	const shards = 16
 	s := apiservertest.Start(t, func(c *apiserver.Config) { c.Options.Shards = shards })
 	c := newClient(t, s)
@@ -214,6 +220,7 @@ func TestTheShardLabelIsTheServersOwn(t *testing.T) {
 }
 
 func TestFinalizersAreSetAndCannotBeForgotten(t *testing.T) {
+	t.Parallel()
 	s := apiservertest.Start(t)
 	c := newClient(t, s)
 	r, cl := newRelease("team", "r", "edge"), newCluster("team", "edge")
@@ -246,6 +253,7 @@ func TestFinalizersAreSetAndCannotBeForgotten(t *testing.T) {
 }
 
 func TestSomebodyWhoNeverChoseABranchCanChooseATag(t *testing.T) {
+	t.Parallel()
 	s := apiservertest.Start(t)
 	c := dynamicClient(t, s)
 	r := c.Resource(userKinds["GitRepository"].resource).Namespace("team")

@@ -32,13 +32,15 @@ type Object interface {
 // Store reads and writes one kind. T is a pointer type, L the pointer type of its
 // list. Errors are those of the API: apierrors.IsNotFound, IsConflict, IsInvalid.
 type Store[T Object, L runtime.Object] struct {
-	main   *registry.Store
-	status *registry.Store
+	main     *registry.Store
+	status   *registry.Store
+	defaults runtime.ObjectDefaulter
 }
 
-// New makes one. status is nil for a kind without that subresource.
-func New[T Object, L runtime.Object](main, status *registry.Store) *Store[T, L] {
-	return &Store[T, L]{main: main, status: status}
+// New makes one. status is nil for a kind without that subresource; defaults
+// fills in what the maker of a new object left out.
+func New[T Object, L runtime.Object](main, status *registry.Store, defaults runtime.ObjectDefaulter) *Store[T, L] {
+	return &Store[T, L]{main: main, status: status, defaults: defaults}
 }
 
 // ListOptions select what List gives. The zero value selects everything.
@@ -80,9 +82,11 @@ func (s *Store[T, L]) List(ctx context.Context, o ListOptions) (L, error) {
 }
 
 // Create stores a new object in the namespace that it names and gives it back as
-// stored.
+// stored, with the defaults filled in. It leaves obj as it is.
 func (s *Store[T, L]) Create(ctx context.Context, obj T) (T, error) {
-	out, err := s.main.Create(in(ctx, obj.GetNamespace()), obj, nil, &metav1.CreateOptions{})
+	fresh := obj.DeepCopyObject()
+	s.defaults.Default(fresh)
+	out, err := s.main.Create(in(ctx, obj.GetNamespace()), fresh, nil, &metav1.CreateOptions{})
 	return typed[T](out, err)
 }
 
