@@ -45,12 +45,10 @@ type Sources interface {
 	Snapshot(ctx context.Context, repository *sourcev1alpha1.GitRepository, revision Revision) (Snapshot, error)
 }
 
-// Snapshot is the content of a source at one revision.
+// Snapshot is the content of a source at one revision, shared by all who look.
 type Snapshot interface {
 	// PathDigest is that of all below a path.
 	PathDigest(path string) (string, error)
-	// Close lets it go.
-	Close() error
 }
 
 // Job is what is to be rendered.

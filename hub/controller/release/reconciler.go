@@ -147,9 +147,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (r
 			return reconcile.Result{}, err
 		}
 	}
-	if err := w.close(); err != nil {
-		log.Error(err, "The content of a source could not be let go")
-	}
 	r.finish(w, ready)
 	if w.outcome.Order != nil {
 		log = log.WithValues("digest", w.wanted.objects.Digest, "revision", w.wanted.revision)
@@ -226,13 +223,6 @@ type work struct {
 	wanted wanted
 	// again: something failed that may go away by itself.
 	again bool
-}
-
-func (w *work) close() error {
-	if w.snapshot == nil {
-		return nil
-	}
-	return w.snapshot.Close()
 }
 
 // fail records why there is no render.

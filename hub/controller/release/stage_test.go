@@ -109,8 +109,6 @@ func (g *git) Snapshot(context.Context, *sourcev1alpha1.GitRepository, release.R
 
 type snapshot map[string]string
 
-func (s snapshot) Close() error { return nil }
-
 func (s snapshot) PathDigest(path string) (string, error) {
 	text, ok := s[path]
 	if !ok {
@@ -374,10 +372,8 @@ func (s *stage) applied(names ...string) {
 		if !ok {
 			s.t.Fatalf("there is no %s", name)
 		}
-		order, ok := s.orders.Ordered(r.UID)
-		if !ok {
-			s.t.Fatalf("%s is not ordered", name)
-		}
+		var order tunnel.Order
+		s.eventually("an order of "+name, func() bool { order, ok = s.orders.Ordered(r.UID); return ok })
 		good := func(reason string) tunnel.Finding { return tunnel.Finding{Status: tunnel.True, Reason: reason} }
 		reports = append(reports, tunnel.Report{
 			Release: order.Release, Sequence: order.Sequence, Counter: order.Sequence, Settled: true, AppliedRef: order.Objects.Digest,
