@@ -11,8 +11,11 @@ import (
 	"testing"
 )
 
-// maxLines is where a file's seam usually shows.
-const maxLines = 450
+// maxLines is where a file's seam usually shows; tables make tests longer.
+const (
+	maxLines     = 450
+	maxTestLines = 600
+)
 
 func TestEveryPackageHasExactlyOneComment(t *testing.T) {
 	t.Parallel()
@@ -79,8 +82,12 @@ func TestFilesStayNearTheirSeam(t *testing.T) {
 		if generated(file) {
 			continue
 		}
-		if lines := strings.Count(read(t, file), "\n"); lines > maxLines {
-			t.Errorf("%s has %d lines: split it where its seam shows (at most %d)", file, lines, maxLines)
+		limit := maxLines
+		if strings.HasSuffix(file, "_test.go") {
+			limit = maxTestLines
+		}
+		if lines := strings.Count(read(t, file), "\n"); lines > limit {
+			t.Errorf("%s has %d lines: split it where its seam shows (at most %d)", file, lines, limit)
 		}
 	}
 }
