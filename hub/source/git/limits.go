@@ -30,8 +30,8 @@ const (
 	maxPathDepth = 64
 	// maxLinkBytes of a symbolic link's target.
 	maxLinkBytes = 4096
-	// maxHashedBytes of one oversized object: beyond it is not even named.
-	maxHashedBytes = 4 << 30
+	// maxInflatedBytes of one oversized object: beyond it the file is not even named.
+	maxInflatedBytes = 4 << 30
 	// deltaCacheBytes keeps bases of deltas while a pack is indexed.
 	deltaCacheBytes = 64 << 20
 	// maxDeltaDepth is the length of a chain of deltas.

@@ -26,13 +26,12 @@ type pack struct {
 	byOffset map[int64]*packed
 	byHash   map[plumbing.Hash]*packed
 	order    []*packed
-	// huge are hashes of blobs that are too large, with their sizes. A delta that
-	// makes one is not hashed, it only counts.
-	huge      map[plumbing.Hash]int64
-	hugeDelta int
-	cache     map[int64][]byte
-	cached    int
-	oldest    []int64
+	// huge are the sizes of objects that are too large. They are not hashed, which
+	// would take seconds: a name that is in no index can only be one of them.
+	huge   []int64
+	cache  map[int64][]byte
+	cached int
+	oldest []int64
 }
 
 // packed is one object of a pack.
@@ -52,7 +51,7 @@ func openPack(name string) (*pack, error) {
 	}
 	return &pack{
 		file: file, scanner: packfile.NewScanner(file),
-		byOffset: map[int64]*packed{}, byHash: map[plumbing.Hash]*packed{}, huge: map[plumbing.Hash]int64{},
+		byOffset: map[int64]*packed{}, byHash: map[plumbing.Hash]*packed{},
 		cache: map[int64][]byte{},
 	}, nil
 }
@@ -134,18 +133,19 @@ func (p *pack) scan() error {
 		}
 		return nil
 	}
-	if header.Length > maxHashedBytes {
-		return failf(ClassTooLarge, "an object of %d MiB; a file may have %d MiB", header.Length>>20, MaxFileBytes>>20)
+	if header.Length > MaxFileBytes {
+		p.huge = append(p.huge, header.Length)
+		if header.Length > maxInflatedBytes {
+			return failf(ClassTooLarge, "an object of %d MiB; a file may have %d MiB", header.Length>>20, MaxFileBytes>>20)
+		}
+		// Left to the scanner, which inflates it to nowhere.
+		return nil
 	}
 	hasher := plumbing.NewHasher(header.Type, header.Length)
 	if _, _, err := p.scanner.NextObject(&hasher); err != nil {
 		return broken(err)
 	}
 	object.hash = hasher.Sum()
-	if header.Length > MaxFileBytes {
-		p.huge[object.hash] = header.Length
-		return nil
-	}
 	p.byHash[object.hash] = object
 	return nil
 }
@@ -194,6 +194,10 @@ func (p *pack) nameDeltas() error {
 		if len(later) == 0 {
 			return nil
 		}
+		if len(later) == len(pending) && len(p.huge) > 0 {
+			p.huge = append(p.huge, 0) // their base is too large, and so are they for all that is known
+			return nil
+		}
 		if len(later) == len(pending) {
 			return broken(errors.New("deltas without their bases"))
 		}
@@ -205,7 +209,7 @@ func (p *pack) nameDelta(object *packed) error {
 	if object.size > MaxFileBytes || object.base.size > MaxFileBytes {
 		// Too large to be made: whatever names it is refused as too large.
 		object.size = max(object.size, MaxFileBytes+1)
-		p.hugeDelta++
+		p.huge = append(p.huge, object.size)
 		return nil
 	}
 	content, kind, err := p.content(object)
@@ -306,13 +310,12 @@ var (
 // get reads an object by name.
 func (p *pack) get(hash plumbing.Hash, want plumbing.ObjectType, limit int64) ([]byte, error) {
 	object, ok := p.byHash[hash]
-	if size, huge := p.huge[hash]; huge {
-		return nil, fmt.Errorf("%w: %d MiB", errHuge, size>>20)
-	}
-	if !ok && p.hugeDelta > 0 {
+	switch {
+	case !ok && len(p.huge) == 1:
+		return nil, fmt.Errorf("%w: %d MiB", errHuge, p.huge[0]>>20)
+	case !ok && len(p.huge) > 1:
 		return nil, errHuge
-	}
-	if !ok {
+	case !ok:
 		return nil, errNoObject
 	}
 	if object.size > limit {
@@ -333,5 +336,5 @@ func (p *pack) size(hash plumbing.Hash) int64 {
 	if object, ok := p.byHash[hash]; ok {
 		return object.size
 	}
-	return p.huge[hash]
+	return 0
 }
