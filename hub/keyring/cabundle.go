@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
@@ -42,15 +40,12 @@ func EnsureCABundle(ctx context.Context, services APIServices, name string, caPE
 			return false, nil
 		}
 	}
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{
-		"caBundle":              caPEM, // base64 in JSON
-		"insecureSkipTLSVerify": nil,
-	}})
-	if err != nil {
-		return false, fmt.Errorf("encode patch: %w", err)
+	if err := unstructured.SetNestedField(got.Object, base64.StdEncoding.EncodeToString(caPEM), "spec", "caBundle"); err != nil {
+		return false, fmt.Errorf("set caBundle of APIService %s: %w", name, err)
 	}
-	_, err = services.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
-	if err != nil {
+	unstructured.RemoveNestedField(got.Object, "spec", "insecureSkipTLSVerify")
+	// Under the resourceVersion just read: a change in between is a conflict.
+	if _, err := services.Update(ctx, got, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager}); err != nil {
 		return false, fmt.Errorf("write caBundle of APIService %s: %w", name, err)
 	}
 	return true, nil

@@ -7,7 +7,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Vault keeps keys by the names of SecretNames.
@@ -19,9 +18,9 @@ type Vault interface {
 	Update(ctx context.Context, name string, data map[string][]byte, version string) error
 }
 
-// APIServices reads and patches the APIServices of the host cluster; a client-go
+// APIServices reads and updates the APIServices of the host cluster; a client-go
 // dynamic resource client is one.
 type APIServices interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions, subresources ...string) (*unstructured.Unstructured, error)
-	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string) (*unstructured.Unstructured, error)
+	Update(ctx context.Context, obj *unstructured.Unstructured, options metav1.UpdateOptions, subresources ...string) (*unstructured.Unstructured, error)
 }
