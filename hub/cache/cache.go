@@ -13,27 +13,18 @@ package cache
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"time"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	clientcache "k8s.io/client-go/tools/cache"
 
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
 	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
 )
-
-// ErrNotSynced: the cache did not get its first complete list in time.
-var ErrNotSynced = errors.New("the cache is not complete yet")
-
-// syncPoll is how often WaitForSync looks.
-const syncPoll = 5 * time.Millisecond
 
 // Options of a Cache: what the reflectors of the three kinds read from, in
 // process. Lists may share their objects with the registry's own cache.
@@ -51,6 +42,10 @@ type Cache struct {
 	clusters        *kind[*corev1alpha1.Cluster]
 	releases        *kind[*corev1alpha1.Release]
 	gitRepositories *kind[*sourcev1alpha1.GitRepository]
+
+	// ready is closed by the last kind that is complete.
+	ready      chan struct{}
+	incomplete atomic.Int32
 }
 
 // Names of the indexes of Releases.
@@ -62,6 +57,7 @@ const (
 // New makes an empty Cache. It starts nothing.
 func New(options Options) *Cache {
 	c := &Cache{
+		ready:    make(chan struct{}),
 		clusters: newKind("Cluster", options.Clusters, func(in *corev1alpha1.Cluster) *corev1alpha1.Cluster { out := *in; return &out }, nil),
 		releases: newKind("Release", options.Releases, func(in *corev1alpha1.Release) *corev1alpha1.Release { out := *in; return &out },
 			map[string]func(*corev1alpha1.Release) indexKey{
@@ -74,6 +70,13 @@ func New(options Options) *Cache {
 			}),
 		gitRepositories: newKind("GitRepository", options.GitRepositories, func(in *sourcev1alpha1.GitRepository) *sourcev1alpha1.GitRepository { out := *in; return &out }, nil),
 	}
+	c.incomplete.Store(3)
+	complete := func() {
+		if c.incomplete.Add(-1) == 0 {
+			close(c.ready)
+		}
+	}
+	c.clusters.onComplete, c.releases.onComplete, c.gitRepositories.onComplete = complete, complete, complete
 	register(options.Registerer, c)
 	return c
 }
@@ -87,19 +90,8 @@ func (c *Cache) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// WaitForSync returns when each kind had its first complete list.
-func (c *Cache) WaitForSync(ctx context.Context) error {
-	err := wait.PollUntilContextCancel(ctx, syncPoll, true, func(context.Context) (bool, error) { return c.Synced(), nil })
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrNotSynced, err)
-	}
-	return nil
-}
-
-// Synced says whether each kind had its first complete list.
-func (c *Cache) Synced() bool {
-	return c.clusters.synced() && c.gitRepositories.synced() && c.releases.synced()
-}
+// Ready is closed when each kind had its first complete list.
+func (c *Cache) Ready() <-chan struct{} { return c.ready }
 
 // Release by namespace and name.
 func (c *Cache) Release(key types.NamespacedName) (*corev1alpha1.Release, bool) {

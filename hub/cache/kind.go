@@ -22,6 +22,8 @@ type kind[T object] struct {
 	source  clientcache.ListerWatcher
 	shallow func(T) T
 	indexes map[string]func(T) indexKey
+	// onComplete is called once, after the first complete list.
+	onComplete func()
 
 	// order makes changes and their handlers one after another. Held while
 	// handlers run, so that no handler sees changes out of order; readers do not
@@ -30,13 +32,14 @@ type kind[T object] struct {
 	handlers []func(old, next T)
 	// seen is the resource version up to which the watch has told; guarded by order.
 	seen uint64
+	// complete: there was a complete list; guarded by order.
+	complete bool
 
 	// mu guards the maps below, for the short time of a look-up or change.
-	mu       sync.RWMutex
-	objects  map[types.NamespacedName]T
-	uids     map[types.UID]T
-	inIndex  map[string]map[indexKey]map[types.NamespacedName]T
-	complete bool
+	mu      sync.RWMutex
+	objects map[types.NamespacedName]T
+	uids    map[types.UID]T
+	inIndex map[string]map[indexKey]map[types.NamespacedName]T
 }
 
 func newKind[T object](name string, source clientcache.ListerWatcher, shallow func(T) T, indexes map[string]func(T) indexKey) *kind[T] {
@@ -87,12 +90,6 @@ func (k *kind[T]) count() int {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	return len(k.objects)
-}
-
-func (k *kind[T]) synced() bool {
-	k.mu.RLock()
-	defer k.mu.RUnlock()
-	return k.complete
 }
 
 func values[T any](in map[types.NamespacedName]T) []T {
@@ -257,9 +254,10 @@ func (k *kind[T]) Replace(list []any, resourceVersion string) error {
 			k.removeLocked(key, listed)
 		}
 	}
-	k.mu.Lock()
-	k.complete = true
-	k.mu.Unlock()
+	if !k.complete {
+		k.complete = true
+		k.onComplete()
+	}
 	return nil
 }
 

@@ -77,7 +77,12 @@ func Run(ctx context.Context, feed *Feed, reconciler reconcile.TypedReconciler[t
 		UsePriorityQueue:        ptr.To(false),
 		SkipNameValidation:      ptr.To(true), // several hubs may run in one test process
 		Logger:                  logger,
-		LogConstructor:          func(*types.NamespacedName) logr.Logger { return logger },
+		LogConstructor: func(key *types.NamespacedName) logr.Logger {
+			if key == nil {
+				return logger.V(1) // of the controller itself
+			}
+			return logger
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("make the controller %s: %w", options.Name, err)

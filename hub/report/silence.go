@@ -19,6 +19,10 @@ import (
 // it is gone). A Cluster that is no longer reachable starts the paced sweep
 // that gives Unknown to what only its agent can know.
 func (r *Reporter) ClusterChanged(old, next *v1alpha1.Cluster) {
+	if old != nil && next != nil && boundKey(old) != boundKey(next) {
+		// Another agent has joined, and counts from the start.
+		r.startOver(types.NamespacedName{Namespace: next.Namespace, Name: next.Name})
+	}
 	switch {
 	case next == nil:
 		r.sweeps.Add(types.NamespacedName{Namespace: old.Namespace, Name: old.Name})
@@ -31,17 +35,29 @@ func (r *Reporter) ClusterChanged(old, next *v1alpha1.Cluster) {
 // those Releases whose stored one is known to be out of date, and of no other:
 // a reconnect in which nothing changed asks and writes nothing.
 func (r *Reporter) Connected(cluster tunnel.ClusterID) {
+	r.startOver(keyOf(cluster))
+	r.asks.Add(cluster)
+}
+
+// startOver lets counters begin anew: an agent that lost its state begins at 1, so
+// that they mean something within one session only.
+func (r *Reporter) startOver(cluster types.NamespacedName) {
+	list := r.options.Releases.ReleasesByCluster(cluster)
 	r.mu.Lock()
-	for _, release := range r.options.Releases.ReleasesByCluster(keyOf(cluster)) {
-		// Counters start over when an agent lost its state, so that they mean
-		// something within one session only.
+	defer r.mu.Unlock()
+	for _, release := range list {
 		if e := r.entries[release.UID]; e != nil {
 			e.seen, e.written = 0, 0
 			e.session++
 		}
 	}
-	r.mu.Unlock()
-	r.asks.Add(cluster)
+}
+
+func boundKey(cluster *v1alpha1.Cluster) string {
+	if cluster.Status.Agent == nil {
+		return ""
+	}
+	return cluster.Status.Agent.BoundKey
 }
 
 func (r *Reporter) sweepLoop(ctx context.Context) {

@@ -71,7 +71,7 @@ type Rendered struct {
 // Renderer makes renders. Errors that are a controller.Reasoned name their reason.
 type Renderer interface {
 	// InputsHash of a render, without making it.
-	InputsHash(pathDigest, path, namespace string) string
+	InputsHash(pathDigest, namespace string) string
 	Render(ctx context.Context, job Job) (Rendered, error)
 }
 

@@ -85,7 +85,7 @@ func (r *Reconciler) hash(ctx context.Context, w *work, repository *sourcev1alph
 	if err != nil {
 		return w.failBy(ctx, err, corev1alpha1.ReasonPathNotFound)
 	}
-	w.inputs = r.Renderer.InputsHash(digest, contentPath(release), release.Namespace)
+	w.inputs = r.Renderer.InputsHash(digest, release.Namespace)
 	w.remember()
 	return nil
 }

@@ -123,8 +123,8 @@ type renderer struct {
 	count int
 }
 
-func (*renderer) InputsHash(digest, path, namespace string) string {
-	return digest + " " + path + " " + namespace
+func (*renderer) InputsHash(digest, namespace string) string {
+	return digest + " " + namespace
 }
 
 func (r *renderer) Render(_ context.Context, job release.Job) (release.Rendered, error) {
@@ -229,9 +229,7 @@ func (s *stage) start() {
 	group.Go(func() error { return s.cache.Run(ctx) })
 	group.Go(func() error { return s.reporter.Run(ctx) })
 	group.Go(func() error { return s.orders.Run(ctx) })
-	if err := s.cache.WaitForSync(ctx); err != nil {
-		s.t.Fatal(err)
-	}
+	<-s.cache.Ready()
 	<-s.orders.Loaded()
 	run := func(name string, feed *controller.Feed, reconciler interface {
 		Reconcile(context.Context, types.NamespacedName) (controllerResult, error)

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wiring
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"kumodo.io/convoy/hub/apiserver"
+	"kumodo.io/convoy/hub/cache"
+	"kumodo.io/convoy/hub/controller"
+	"kumodo.io/convoy/hub/controller/cluster"
+	"kumodo.io/convoy/hub/controller/gitrepository"
+	"kumodo.io/convoy/hub/controller/release"
+	"kumodo.io/convoy/hub/deliver"
+	"kumodo.io/convoy/hub/etcd"
+	"kumodo.io/convoy/hub/gateway"
+	"kumodo.io/convoy/hub/keyring"
+	"kumodo.io/convoy/hub/options"
+	"kumodo.io/convoy/hub/report"
+	"kumodo.io/convoy/hub/source"
+	"kumodo.io/convoy/hub/store"
+	"kumodo.io/convoy/hub/store/file"
+	"kumodo.io/convoy/pkg/tunnel"
+	"kumodo.io/convoy/pkg/version"
+)
+
+// Workers of the controllers. One that waits for a slow source or for a render
+// takes no place from many others.
+const (
+	releaseWorkers = 64
+	sourceWorkers  = 32
+	clusterWorkers = 8
+)
+
+// hub is one being built. Each field is set by one step of build.
+type hub struct {
+	config   *options.Config
+	life     *lifecycle
+	registry *prometheus.Registry
+	ready    *readiness
+
+	// Of the host cluster; nil in standalone mode.
+	host    kubernetes.Interface
+	dynamic dynamic.Interface
+
+	keys     *keyring.Keyring
+	server   *apiserver.Server
+	cache    *cache.Cache
+	objects  store.Store
+	sealed   store.Store
+	sources  *source.Coordinator
+	renderer release.Renderer
+	orders   *deliver.Deliverer
+	reporter *report.Reporter
+	agents   *agents
+	gateway  *gateway.Gateway
+}
+
+// Run builds a hub and runs it until ctx ends or a part of it fails.
+func Run(ctx context.Context, config *options.Config) error {
+	h := &hub{config: config, life: newLifecycle(ctx), registry: prometheus.NewRegistry(), ready: &readiness{}, agents: &agents{}}
+	log := logr.FromContextOrDiscard(ctx)
+	log.Info("The hub starts", "version", version.Version, "standalone", config.Standalone)
+	err := h.build(ctx)
+	if err == nil {
+		log.Info("The hub serves", "hub", h.keys.HubID, "api", h.server.URL(), "gateway", h.gateway.Addr().String())
+		select {
+		case <-ctx.Done():
+		case <-h.life.over:
+		}
+	}
+	h.ready.stopping.Store(true)
+	log.Info("The hub ends")
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = nil // ended while it was starting, as it was asked to
+	}
+	if failed := h.life.stop(); !errors.Is(err, failed) {
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// build starts the parts, each when those beneath it are there.
+func (h *hub) build(ctx context.Context) error {
+	steps := []func(context.Context) error{
+		h.reachHost, h.loadKeys, h.startServer, h.makeCache, h.openStore, h.startSources, h.startRenderer,
+		h.makeOrders, h.makeReporter, h.makeGateway, h.startFlow,
+	}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return err
+		}
+		if err := h.life.failure(); err != nil {
+			return err
+		}
+	}
+	h.ready.serving.Store(true)
+	return nil
+}
+
+func (h *hub) reachHost(context.Context) error {
+	if h.config.Standalone {
+		return nil
+	}
+	client, err := kubernetes.NewForConfig(h.config.Host)
+	if err != nil {
+		return fmt.Errorf("make a client of the host: %w", err)
+	}
+	h.host = client
+	if h.dynamic, err = dynamic.NewForConfig(h.config.Host); err != nil {
+		return fmt.Errorf("make a client of the host: %w", err)
+	}
+	return nil
+}
+
+func (h *hub) loadKeys(ctx context.Context) error {
+	var vault keyring.Vault
+	if h.config.Standalone {
+		vault = keyring.NewFileVault(h.config.KeyDir)
+	} else {
+		vault = keyring.NewSecretVault(h.host.CoreV1().Secrets(options.Namespace))
+	}
+	keys, err := keyring.Load(ctx, vault, clock.RealClock{})
+	if err != nil {
+		return fmt.Errorf("load the keys: %w", err)
+	}
+	h.keys = keys
+	return nil
+}
+
+func (h *hub) startServer(ctx context.Context) error {
+	if h.config.EtcdDir != "" {
+		embedded, err := etcd.New(etcd.Options{Dir: h.config.EtcdDir, Registerer: h.registry})
+		if err != nil {
+			return fmt.Errorf("make the embedded etcd: %w", err)
+		}
+		h.life.start("etcd", embedded.Run)
+		if err := h.life.wait(ctx, "etcd", embedded.Ready()); err != nil {
+			return err
+		}
+		h.config.API.Etcd.StorageConfig.Transport.ServerList = []string{embedded.Endpoint()}
+	}
+	server, err := apiserver.New(ctx, apiserver.Config{
+		Options: h.config.API, Host: h.config.Host, Serving: h.keys.ServingCA, HubCA: h.keys.HubCA.PEM,
+		Join: apiserver.JoinInfo{
+			GatewayURL: h.config.Gateway.URL, HubID: h.keys.HubID, HubCA: string(h.keys.HubCA.PEM), CAPin: h.keys.HubCA.Pin(),
+			OrderKeys: []string{base64.StdEncoding.EncodeToString(h.keys.OrderKey.Public)}, AgentImage: h.config.AgentImage,
+		},
+		ReadyzChecks: []healthz.HealthChecker{h.ready},
+		Logger:       logr.FromContextOrDiscard(ctx).WithName("apiserver"),
+	})
+	if err != nil {
+		return fmt.Errorf("make the API server: %w", err)
+	}
+	h.server = server
+	h.life.start("apiserver", server.Run)
+	if h.config.MetricsAddr != "" {
+		h.life.start("probes", func(ctx context.Context) error {
+			return serveProbes(ctx, h.config.MetricsAddr, h.registry, server.Probes())
+		})
+	}
+	if h.config.Standalone {
+		if err := server.WriteAdminKubeconfig(h.config.AdminKubeconfig, h.keys.HubCA, h.keys.ServingCA.PEM); err != nil {
+			return fmt.Errorf("write the administrator's kubeconfig: %w", err)
+		}
+		return nil
+	}
+	h.life.start("cabundles", func(ctx context.Context) error {
+		return keyring.KeepCABundles(ctx, h.dynamic.Resource(keyring.APIServiceResource()), apiserver.APIServiceNames(), h.keys.ServingCA.PEM, clock.RealClock{})
+	})
+	return nil
+}
+
+func (h *hub) makeCache(context.Context) error {
+	storage := h.server.Storage()
+	h.cache = cache.New(cache.Options{
+		Clusters: storage.Clusters.ListWatch(), Releases: storage.Releases.ListWatch(),
+		GitRepositories: storage.GitRepositories.ListWatch(), Registerer: h.registry,
+	})
+	return nil
+}
+
+func (h *hub) openStore(context.Context) error {
+	backend, err := file.New(h.config.StoreDir)
+	if err != nil {
+		return fmt.Errorf("open the store: %w", err)
+	}
+	metrics, err := store.NewMetrics(h.registry)
+	if err != nil {
+		return fmt.Errorf("open the store: %w", err)
+	}
+	key := store.Key{ID: h.keys.SealingKey.ID, Key: h.keys.SealingKey.Key}
+	h.objects = metrics.Instrument(store.NewPlain(backend), "objects")
+	h.sealed = metrics.Instrument(store.NewSealer(backend, store.Keys{Current: key}), "sealed")
+	return nil
+}
+
+func (h *hub) startSources(context.Context) error {
+	var secrets source.SecretGetter = noSecrets{}
+	switch {
+	case h.host != nil:
+		secrets = hostSecrets{h.host.CoreV1()}
+	case h.config.SecretsDir != "":
+		secrets = fileSecrets{h.config.SecretsDir}
+	}
+	coordinator, err := source.New(source.Options{
+		CacheDir: h.config.SourceDir, Allow: h.config.SourceAllow, Deny: serviceRange(os.Getenv("KUBERNETES_SERVICE_HOST")),
+		Secrets: secrets, Registerer: h.registry,
+	})
+	if err != nil {
+		return fmt.Errorf("make the coordinator of sources: %w", err)
+	}
+	h.sources = coordinator
+	h.life.start(called("source", coordinator.Run))
+	return nil
+}
+
+func (h *hub) makeOrders(context.Context) error {
+	orders, err := deliver.New(deliver.Options{
+		HubID: h.keys.HubID, Key: h.keys.OrderKey.Private, Releases: h.cache, Keys: h.server.EtcdClient(), Registerer: h.registry,
+	})
+	if err != nil {
+		return fmt.Errorf("make the orders: %w", err)
+	}
+	h.orders = orders
+	return nil
+}
+
+func (h *hub) makeReporter(context.Context) error {
+	storage := h.server.Storage()
+	reportOptions := report.Options{
+		Releases: h.cache, Clusters: h.cache, Sources: h.cache, Memory: h.cache,
+		ReleaseStore: storage.Releases, ClusterStore: storage.Clusters, GitRepositoryStore: storage.GitRepositories,
+		Inventories: storage.Inventories, Orders: h.orders, Agents: h.agents, Registerer: h.registry,
+	}
+	if h.host != nil {
+		recorder := report.NewHostRecorder(h.host.CoreV1())
+		reportOptions.Recorder = recorder
+		h.life.start("events", recorder.Run)
+	}
+	h.reporter = report.New(reportOptions)
+	return nil
+}
+
+func (h *hub) makeGateway(context.Context) error {
+	made, err := gateway.New(gateway.Options{
+		Addr: h.config.Gateway.Addr, Plain: h.config.Gateway.Plain, Names: gatewayNames(h.config.Gateway.Addr, h.config.Gateway.URL),
+		HubID: h.keys.HubID, CA: h.keys.HubCA.Certificate, CASigner: h.keys.HubCA.Signer,
+		OrderKeys: [][]byte{h.keys.OrderKey.Public}, Version: version.Version,
+		Orders: h.orders, Blobs: blobs{h.objects, h.sealed}, Reports: h.reporter, Clusters: clusters{h.cache, h.reporter},
+		Changed: func(id tunnel.ClusterID, connected bool) {
+			if connected {
+				h.reporter.Connected(id)
+			}
+		},
+		Registerer: h.registry,
+	})
+	if err != nil {
+		return fmt.Errorf("make the gateway: %w", err)
+	}
+	h.gateway, h.agents.gateway = made, made
+	return nil
+}
+
+// startFlow connects the cache with all who are told of changes, and starts all
+// that reads or writes objects. The gateway is the last: it takes sessions when
+// the cache is complete, so that no agent is refused or told half.
+func (h *hub) startFlow(ctx context.Context) error {
+	storage := h.server.Storage()
+	clusterOptions := cluster.Options{Cache: h.cache, Store: storage.Clusters, Reporter: h.reporter, Orders: h.orders}
+	releaseOptions := release.Options{
+		HubID: h.keys.HubID, KeyID: h.keys.OrderKey.KeyID, Version: version.Version,
+		Cache: h.cache, Index: h.cache, Sources: sources{h.sources}, Renderer: h.renderer, Orders: h.orders, Graves: h.orders,
+		Reporter: h.reporter, Store: storage.Releases, Registerer: h.registry,
+	}
+	if h.host != nil {
+		namespaces := controller.NewNamespaces(h.host.CoreV1())
+		clusterOptions.Namespaces, releaseOptions.Namespaces = namespaces, namespaces
+	}
+	releases := release.New(releaseOptions)
+	clusters := cluster.New(clusterOptions)
+	repositories := gitrepository.New(gitrepository.Options{Cache: h.cache, Checker: checker{h.sources}, Reporter: h.reporter})
+
+	// Orders know of a Release before its controller looks at it.
+	h.orders.OnDone(releases.Done)
+	h.cache.OnRelease(h.orders.ReleaseChanged)
+	h.cache.OnRelease(releases.Changed)
+	h.cache.OnCluster(h.reporter.ClusterChanged)
+	h.cache.OnCluster(clusters.Changed)
+	h.cache.OnCluster(releases.ClusterChanged)
+	h.cache.OnGitRepository(repositories.Changed)
+	h.cache.OnGitRepository(releases.SourceChanged)
+
+	h.life.start(called("cache", h.cache.Run))
+	if err := h.life.wait(ctx, "the cache", h.cache.Ready()); err != nil {
+		return err
+	}
+	h.life.start(called("deliver", h.orders.Run))
+	if err := h.life.wait(ctx, "the stored orders", h.orders.Loaded()); err != nil {
+		return err
+	}
+	h.life.start(called("report", h.reporter.Run))
+	run := func(name string, feed *controller.Feed, reconciler reconcile.TypedReconciler[types.NamespacedName], workers int, keys func() []types.NamespacedName) {
+		h.life.start(name, func(ctx context.Context) error {
+			return controller.Run(ctx, feed, reconciler, controller.Options{Name: name, Workers: workers, Resync: h.config.Resync, Keys: keys})
+		})
+	}
+	run("cluster", &clusters.Feed, clusters, clusterWorkers, func() []types.NamespacedName { return keysOf(h.cache.Clusters()) })
+	run("gitrepository", &repositories.Feed, repositories, sourceWorkers, func() []types.NamespacedName { return keysOf(h.cache.GitRepositories()) })
+	run("release", &releases.Feed, releases, releaseWorkers, func() []types.NamespacedName { return keysOf(h.cache.Releases()) })
+	h.life.start("gateway", h.gateway.Run)
+	return h.life.wait(ctx, "the gateway", h.gateway.Ready())
+}
+
+func keysOf[T metav1.Object](list []T) []types.NamespacedName {
+	out := make([]types.NamespacedName, 0, len(list))
+	for _, object := range list {
+		out = append(out, types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()})
+	}
+	return out
+}

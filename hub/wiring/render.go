@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wiring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"kumodo.io/convoy/hub/controller/release"
+	"kumodo.io/convoy/hub/render"
+	"kumodo.io/convoy/hub/store"
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+// renderer is the Release controller's view of the renderer.
+type renderer struct{ *render.Renderer }
+
+func (renderer) InputsHash(pathDigest, namespace string) string {
+	return render.InputsHash(render.Inputs{PathDigest: pathDigest, Content: render.ContentManifests, Namespace: namespace})
+}
+
+// errSnapshot: a job has another snapshot than ours.
+var errSnapshot = errors.New("the content is not from our sources")
+
+func (r renderer) Render(ctx context.Context, job release.Job) (release.Rendered, error) {
+	content, ok := job.Snapshot.(snapshot)
+	if !ok {
+		return release.Rendered{}, fmt.Errorf("%w: %T", errSnapshot, job.Snapshot)
+	}
+	result, err := r.Renderer.Render(ctx, render.Job{
+		Tenant: job.Tenant, Snapshot: content.Snapshot, Path: job.Path, Namespace: job.Namespace,
+	})
+	if err != nil {
+		return release.Rendered{}, err
+	}
+	out := release.Rendered{Objects: layer(result.Objects), Count: int32(result.Count)} //nolint:gosec // at most 10,000
+	if result.Sealed != nil {
+		sealed := layer(*result.Sealed)
+		out.Sealed = &sealed
+	}
+	return out, nil
+}
+
+func layer(blob store.Descriptor) tunnel.Layer {
+	return tunnel.Layer{Digest: blob.Digest, Size: blob.Size}
+}
+
+func (h *hub) startRenderer(context.Context) error {
+	made, err := render.New(render.Options{Objects: h.objects, Sealed: h.sealed, MACKey: h.keys.MACKey, Registerer: h.registry})
+	if err != nil {
+		return fmt.Errorf("make the renderer: %w", err)
+	}
+	h.renderer = renderer{made}
+	h.life.start("render", made.Run)
+	return nil
+}
