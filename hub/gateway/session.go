@@ -76,6 +76,10 @@ func (g *Gateway) serveSession(ctx context.Context, conn *tunnel.Conn, establish
 	closeLink(link)
 	<-accepting
 	g.sessions.remove(s)
+	if err := link.Broken(); err != nil {
+		g.metrics.dead.WithLabelValues("broke-limit").Inc()
+		g.log.Info("session ended", "cluster", id.String(), "cause", err.Error())
+	}
 }
 
 // authorize tells whether the identity is the one that joined, from memory.

@@ -83,7 +83,6 @@ type guard struct {
 	head                          [headerLen]byte
 	got                           int
 	body                          uint32
-	lastID                        uint32
 	syns, pings, resets, controls bucket
 
 	// Owned by the sending goroutine.
@@ -94,6 +93,7 @@ type guard struct {
 
 	mu     sync.Mutex
 	closed bool
+	broken error // what the peer did
 	flows  []flow
 	theirs int
 }
@@ -109,8 +109,11 @@ func newGuard(conn io.ReadWriter, closer io.Closer, addr net.Conn, client bool, 
 // Read passes on what the peer sent, or fails with ErrGuard.
 func (g *guard) Read(p []byte) (int, error) {
 	n, err := g.conn.Read(p)
-	if inspect := g.inspect(p[:n]); inspect != nil {
-		return 0, inspect
+	if broken := g.inspect(p[:n]); broken != nil {
+		g.mu.Lock()
+		g.broken = broken
+		g.mu.Unlock()
+		return 0, broken
 	}
 	return n, err //nolint:wrapcheck // the multiplexer compares io.EOF
 }
@@ -177,10 +180,9 @@ func (g *guard) frame() error {
 		if !g.syns.take(now, StreamRate, StreamBurst) {
 			return fmt.Errorf("%w: too many new streams", ErrGuard)
 		}
-		if id == 0 || id%2 != g.parity || id <= g.lastID {
-			return fmt.Errorf("%w: stream %d opened out of turn", ErrGuard, id)
+		if id == 0 || id%2 != g.parity {
+			return fmt.Errorf("%w: stream %d is not the peer's to open", ErrGuard, id)
 		}
-		g.lastID = id
 	}
 	return g.received(kind, flags, id, length)
 }
@@ -189,6 +191,10 @@ func (g *guard) received(kind byte, flags uint16, id, length uint32) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if flags&flagSYN != 0 {
+		// Not in order of their ids: streams that are opened at once overtake.
+		if g.findLocked(id) >= 0 {
+			return fmt.Errorf("%w: stream %d opened twice", ErrGuard, id)
+		}
 		if g.theirs >= MaxStreams {
 			return fmt.Errorf("%w: more than %d open streams", ErrGuard, MaxStreams)
 		}
@@ -333,3 +339,10 @@ func (g *guard) RemoteAddr() net.Addr { return g.addr.RemoteAddr() }
 
 // LocalAddr of the connection underneath.
 func (g *guard) LocalAddr() net.Addr { return g.addr.LocalAddr() }
+
+// err tells how the peer broke a limit, nil when it did not.
+func (g *guard) err() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.broken
+}

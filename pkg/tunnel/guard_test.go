@@ -112,7 +112,6 @@ func TestFramesThatNoAgentSendsEndTheSession(t *testing.T) {
 		"a stream with an id of the hub's kind": {frame(window, syn, 2, 0)},
 		"a stream with id 0":                    {frame(window, syn, 0, 0)},
 		"the same stream twice":                 {frame(window, syn, 1, 0), frame(window, syn, 1, 0)},
-		"a stream out of turn":                  {frame(window, syn, 5, 0), frame(window, fin|rst, 5, 0), frame(window, syn, 3, 0)},
 	}
 	for name, chunks := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -161,17 +160,16 @@ func TestAClosedStreamMakesRoomForAnother(t *testing.T) {
 			}
 		}
 	}()
-	go func() {
-		// Takes what the hub answers, so that it can write.
-		if _, err := io.Copy(io.Discard, conn); err != nil && !errors.Is(err, net.ErrClosed) {
-			t.Log(err)
-		}
-	}()
+	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 12)
 	for i := range uint32(100) {
 		send(t, conn, frame(window, syn|fin, 1+2*i, 0))
-		deadline := time.Now().Add(5 * time.Second)
-		for m.Streams() > tunnel.MaxStreams/2 && time.Now().Before(deadline) {
-			runtime.Gosched()
+		for flags := uint16(0); flags&fin == 0; flags = binary.BigEndian.Uint16(got[2:]) {
+			if _, err := io.ReadFull(conn, got); err != nil {
+				t.Fatalf("stream %d: %v", i, errors.Join(err, m.Broken()))
+			}
 		}
 	}
 	select {
@@ -315,7 +313,7 @@ func TestOurOwnStreamsStayWithinWhatThePeerAllows(t *testing.T) {
 	}
 	for range many {
 		if err := <-ended; err != nil {
-			t.Fatal(err)
+			t.Fatal(errors.Join(err, client.Broken(), server.Broken()))
 		}
 	}
 	if err := errors.Join(client.Close(), server.Close()); err != nil {

@@ -30,6 +30,8 @@ type Mux interface {
 	Streams() int
 	// Done is closed when the session has ended.
 	Done() <-chan struct{}
+	// Broken tells which limit the peer broke, nil when it did not.
+	Broken() error
 	// Close ends the session and all its streams.
 	Close() error
 }
@@ -131,6 +133,8 @@ func (m *mux) GoAway() error {
 
 func (m *mux) Streams() int          { return m.session.NumStreams() }
 func (m *mux) Done() <-chan struct{} { return m.session.CloseChan() }
+
+func (m *mux) Broken() error { return m.guard.err() }
 
 func (m *mux) Close() error {
 	if err := m.session.Close(); err != nil {
