@@ -35,6 +35,7 @@ type Process struct {
 	limits Limits
 	dir    string
 	stdin  io.WriteCloser
+	stdout io.Closer
 	frames *FrameReader
 	stderr *head
 	ended  chan struct{}
@@ -74,11 +75,10 @@ func Start(command Command, limits Limits) (*Process, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start a worker: %w", err), closeErr, out.Close(), os.RemoveAll(dir))
 	}
-	p.stdin, p.frames = stdin, NewFrameReader(out)
+	p.stdin, p.stdout, p.frames = stdin, out, NewFrameReader(out)
 	go func() { // ends with the process; Stop waits for it
 		p.state = cmd.Wait()
 		close(p.ended)
-		_ = out.Close() // nothing is read any more, and there is no one to tell
 	}()
 	return p, nil
 }
@@ -90,7 +90,7 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 func (p *Process) Stop() error {
 	p.end(nil)
 	<-p.ended
-	return os.RemoveAll(p.dir)
+	return errors.Join(p.stdout.Close(), os.RemoveAll(p.dir))
 }
 
 // end kills the worker, for the first reason given.
@@ -267,3 +267,16 @@ func (h *head) firstLine() string {
 	line, _, _ := strings.Cut(strings.TrimSpace(h.kept.String()), "\n")
 	return line
 }
+
+// Alive reports whether the process is still there.
+func (p *Process) Alive() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// Ended is closed when the process has ended.
+func (p *Process) Ended() <-chan struct{} { return p.ended }

@@ -15,6 +15,10 @@ const (
 	// MaxDocuments is the number of documents in one file.
 	MaxDocuments = 20_000
 
+	// maxValues bounds the values of one document, by the characters that separate
+	// them: the parser needs some 250 bytes for each.
+	maxValues = 1_000_000
+
 	// maxAliasNodes and maxAliasBytes bound what aliases may add to one file
 	// beyond what is written in it.
 	maxAliasNodes = 100_000

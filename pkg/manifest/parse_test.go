@@ -454,3 +454,12 @@ func TestRenders(t *testing.T) {
 		})
 	}
 }
+
+func TestAFileWithMillionsOfValuesIsRefusedBeforeItIsParsed(t *testing.T) {
+	start := time.Now()
+	_, err := manifest.Parse("app/x.yaml", []byte("["+strings.Repeat("a,", 8<<20)+"]"))
+	wantError(t, err, "app/x.yaml, document 1, line 1: too large: more than 1000000 values in one document")
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("took %s", took)
+	}
+}

@@ -54,6 +54,9 @@ func parseNode(c chunk) (node *yaml.Node, err error) {
 			node, err = nil, &fault{line: c.line, err: errSyntax}
 		}
 	}()
+	if values := countValues(c.text); values > maxValues {
+		return nil, &fault{line: c.line, err: fmt.Errorf("%w: more than %d values in one document", ErrTooLarge, maxValues)}
+	}
 	decoder := yaml.NewDecoder(bytes.NewReader(c.text))
 	var document yaml.Node
 	if err := decoder.Decode(&document); err != nil {
@@ -73,6 +76,15 @@ func parseNode(c chunk) (node *yaml.Node, err error) {
 		return nil, &fault{line: c.line, err: errNoDocument}
 	}
 	return document.Content[0], nil
+}
+
+// countValues gives an upper bound of the values in a text.
+func countValues(text []byte) int {
+	n := 0
+	for _, c := range []string{",", "\n", "[", "{", "- ", "? "} {
+		n += bytes.Count(text, []byte(c))
+	}
+	return n
 }
 
 func yamlFault(c chunk, err error) error {

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+type metrics struct {
+	renders *prometheus.CounterVec
+	seconds prometheus.Histogram
+	objects prometheus.Counter
+	starts  prometheus.Counter
+}
+
+func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		renders: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "convoy_render_renders_total", Help: "Renders made, by result: OK, or the reason of the Rendered condition."}, []string{"result"}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "convoy_render_render_duration_seconds", Help: "Time of a render, from a free worker to both layers in the store.", Buckets: []float64{.01, .03, .1, .3, 1, 3, 10, 30}}),
+		objects: prometheus.NewCounter(prometheus.CounterOpts{Name: "convoy_render_objects_total", Help: "Objects rendered."}),
+		starts:  prometheus.NewCounter(prometheus.CounterOpts{Name: "convoy_render_worker_starts_total", Help: "Render workers started."}),
+	}
+	for _, collector := range []prometheus.Collector{m.renders, m.seconds, m.objects, m.starts} {
+		if err := registerer.Register(collector); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (m *metrics) rendered(result Result, err error, took time.Duration) {
+	label := "OK"
+	if err != nil {
+		label = "Other"
+		var own *Error
+		if errors.As(err, &own) {
+			label = own.reason
+		}
+	}
+	m.renders.WithLabelValues(label).Inc()
+	m.seconds.Observe(took.Seconds())
+	m.objects.Add(float64(result.Count))
+}

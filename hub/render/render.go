@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+
+	"kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/hub/source"
+	"kumodo.io/convoy/hub/store"
+	"kumodo.io/convoy/hub/worker"
+	"kumodo.io/convoy/pkg/manifest"
+)
+
+// Options of a Renderer.
+type Options struct {
+	// Objects and Sealed are where the two layers go.
+	Objects, Sealed store.Store
+	// MACKey marks sealed values. It must stay the same for ever: another one rolls
+	// every Release out again.
+	MACKey []byte
+	// Worker is the program of the render worker; the zero value is the running one.
+	Worker worker.Command
+	// Slots is how many renders are made at once; 0 means one for each processor, at
+	// least two.
+	Slots int
+	// Clock is the real one by default.
+	Clock clock.WithTicker
+	// Registerer of metrics; nil registers none.
+	Registerer prometheus.Registerer
+}
+
+// Renderer makes renders in worker processes.
+type Renderer struct {
+	objects, sealed store.Store
+	macKey          []byte
+	clock           clock.WithTicker
+	metrics         *metrics
+	pool            *pool
+}
+
+// New makes a Renderer. It starts nothing; workers are started by the first jobs,
+// and kept ready while Run runs.
+func New(o Options) (*Renderer, error) {
+	if o.Objects == nil || o.Sealed == nil || len(o.MACKey) == 0 {
+		return nil, errors.New("a renderer needs two stores and a MAC key")
+	}
+	if o.Worker.Path == "" {
+		o.Worker = worker.Self(WorkerName)
+	}
+	if o.Slots <= 0 {
+		o.Slots = max(2, runtime.NumCPU())
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Registerer == nil {
+		o.Registerer = prometheus.NewRegistry()
+	}
+	m, err := newMetrics(o.Registerer)
+	if err != nil {
+		return nil, err
+	}
+	start := func() (*worker.Process, error) {
+		m.starts.Inc()
+		return worker.Start(o.Worker, workerLimits)
+	}
+	return &Renderer{
+		objects: o.Objects, sealed: o.Sealed, macKey: o.MACKey, clock: o.Clock, metrics: m,
+		pool: newPool(start, o.Slots, o.Clock),
+	}, nil
+}
+
+// Run keeps a worker ready until ctx ends, then ends all workers and waits for
+// renders that are being made.
+func (r *Renderer) Run(ctx context.Context) error {
+	ticker := r.clock.NewTicker(idleTime / 5)
+	defer ticker.Stop()
+	return r.pool.run(ctx, ticker.C())
+}
+
+// Source is what a Job takes of a source.Snapshot.
+type Source interface {
+	Tar(path string) (io.ReadCloser, error)
+}
+
+// Job is one render.
+type Job struct {
+	// Tenant is whose files they are: the Release's namespace.
+	Tenant string
+	// Snapshot and Path say which files.
+	Snapshot Source
+	Path     string
+	// Namespace for namespaced objects that name none.
+	Namespace string
+}
+
+// Result describes a render in the store.
+type Result struct {
+	// Objects layer: its digest is that of the render.
+	Objects store.Descriptor
+	// Sealed layer, nil if no value was sealed.
+	Sealed *store.Descriptor
+	// Count of objects.
+	Count int
+}
+
+// Render makes a render and stores both layers. It waits for a free worker as long
+// as ctx allows. Every error is an *Error, except those of ctx and ErrStopped.
+func (r *Renderer) Render(ctx context.Context, job Job) (Result, error) {
+	m, err := r.pool.acquire(ctx, job.Tenant)
+	switch {
+	case errors.Is(err, ErrStopped) || ctx.Err() != nil && err != nil:
+		return Result{}, err
+	case err != nil:
+		return Result{}, failed(v1alpha1.ReasonRenderFailed, err)
+	}
+	start := r.clock.Now()
+	result, usable, err := r.render(ctx, m, job)
+	r.metrics.rendered(result, err, r.clock.Since(start))
+	// A worker's folder that cannot be removed is no reason to throw a render away.
+	if releaseErr := r.pool.release(m, usable); releaseErr != nil && err != nil {
+		err = errors.Join(err, releaseErr)
+	}
+	if err != nil && ctx.Err() != nil {
+		return Result{}, context.Cause(ctx)
+	}
+	return result, err
+}
+
+// render uses one worker; usable says whether it may have another job.
+func (r *Renderer) render(ctx context.Context, m *member, job Job) (result Result, usable bool, err error) {
+	files, err := job.Snapshot.Tar(job.Path)
+	if err != nil {
+		return Result{}, true, failed(source.ReleaseReason(err), err)
+	}
+	defer func() { err = errors.Join(err, files.Close()) }()
+	salt := make([]byte, 32)
+	rand.Read(salt) // never fails, it ends the process instead
+	layers := newLayers(ctx, r, salt)
+	var failure *workerFailure
+	var done workerDone
+	err = m.Do(ctx, jobTime, workerJob{Namespace: job.Namespace}, tagged{files}, func(kind worker.Kind, payload []byte) error {
+		switch kind {
+		case worker.Data:
+			return layers.write(payload)
+		case worker.Done:
+			return json.Unmarshal(payload, &done)
+		case worker.Failed:
+			failure = &workerFailure{}
+			return json.Unmarshal(payload, failure)
+		default:
+			return worker.ErrFrame
+		}
+	})
+	var broken *sourceError
+	switch {
+	case errors.As(err, &broken):
+		err = failed(source.ReleaseReason(broken.err), broken.err)
+	case err == nil && failure != nil:
+		err = failed(failure.reason(), errors.New(failure.Message))
+		usable = true
+	}
+	if result, err = layers.finish(err); err != nil {
+		return Result{}, usable, err
+	}
+	if result.Count != done.Count {
+		return Result{}, false, failed(v1alpha1.ReasonRenderFailed, fmt.Errorf("the worker says %d objects and sent %d", done.Count, result.Count))
+	}
+	return result, true, nil
+}
+
+// reason takes only those that a worker can know.
+func (f *workerFailure) reason() string {
+	if f.Reason == v1alpha1.ReasonEmptyRender {
+		return v1alpha1.ReasonEmptyRender
+	}
+	return v1alpha1.ReasonRenderFailed
+}
+
+// tagged marks errors of the snapshot, to tell them from those of the worker.
+type tagged struct{ r io.Reader }
+
+type sourceError struct{ err error }
+
+func (s *sourceError) Error() string { return s.err.Error() }
+func (s *sourceError) Unwrap() error { return s.err }
+
+func (t tagged) Read(p []byte) (int, error) {
+	n, err := t.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = &sourceError{err}
+	}
+	return n, err
+}
+
+// layers seals a worker's stream and stores the two layers while it comes.
+type layers struct {
+	in      *io.PipeWriter
+	left    int64
+	done    chan struct{}
+	summary manifest.Summary
+	err     error
+	objects *put
+	sealed  *put
+}
+
+func newLayers(ctx context.Context, r *Renderer, salt []byte) *layers {
+	out, in := io.Pipe()
+	l := &layers{in: in, left: maxStreamBytes, done: make(chan struct{}), objects: newPut(ctx, r.objects), sealed: newPut(ctx, r.sealed)}
+	go func() { // finish waits for it
+		defer close(l.done)
+		l.summary, l.err = manifest.Seal(out, l.objects, l.sealed, r.macKey, salt)
+		out.CloseWithError(l.err) // ends a writer that would go on
+	}()
+	return l
+}
+
+func (l *layers) write(p []byte) error {
+	if l.left -= int64(len(p)); l.left < 0 {
+		return errStream
+	}
+	_, err := l.in.Write(p)
+	return err
+}
+
+// finish ends both layers: stored if all went well, else gone.
+func (l *layers) finish(err error) (Result, error) {
+	l.in.CloseWithError(err) // nil is the end of the stream
+	<-l.done
+	if err == nil {
+		err = l.err
+	}
+	objects, objectsErr := l.objects.finish(err)
+	sealed, sealedErr := l.sealed.finish(errors.Join(err, objectsErr))
+	switch {
+	case objectsErr != nil:
+		return Result{}, storeFailed(objectsErr)
+	case sealedErr != nil:
+		return Result{}, storeFailed(sealedErr)
+	case err != nil:
+		return Result{}, failed(v1alpha1.ReasonRenderFailed, err)
+	}
+	return Result{Objects: *objects, Sealed: sealed, Count: l.summary.Count}, nil
+}
+
+// put stores what is written to it. Nothing written is nothing stored.
+type put struct {
+	ctx   context.Context
+	store store.Store
+	begun bool
+	in    *io.PipeWriter
+	group sync.WaitGroup
+	blob  store.Descriptor
+	err   error
+}
+
+func newPut(ctx context.Context, s store.Store) *put { return &put{ctx: ctx, store: s} }
+
+// errGivenUp ends a blob that is not wanted any more.
+var errGivenUp = errors.New("given up")
+
+func (p *put) Write(data []byte) (int, error) {
+	if !p.begun {
+		p.begun = true
+		var out *io.PipeReader
+		out, p.in = io.Pipe()
+		p.group.Go(func() {
+			p.blob, p.err = p.store.Put(p.ctx, out)
+			out.CloseWithError(p.err) // ends a writer that would go on
+		})
+	}
+	return p.in.Write(data)
+}
+
+// finish gives the blob, or nil if there is none. With an error nothing is kept,
+// and an error of the store itself is given back.
+func (p *put) finish(err error) (*store.Descriptor, error) {
+	if !p.begun {
+		return nil, nil
+	}
+	if err != nil {
+		p.in.CloseWithError(errGivenUp)
+	} else {
+		err = p.in.Close()
+	}
+	p.group.Wait()
+	if p.err != nil && !errors.Is(p.err, errGivenUp) {
+		return nil, p.err
+	}
+	if err != nil {
+		return nil, nil
+	}
+	return &p.blob, nil
+}
+
+var _ Source = (*source.Snapshot)(nil)
+
+// Timeout is how long a render may take once it has a worker.
+const Timeout time.Duration = jobTime

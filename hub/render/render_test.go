@@ -1,0 +1,674 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kumodo.io/convoy/api/source/v1alpha1"
+	"kumodo.io/convoy/hub/render"
+	"kumodo.io/convoy/hub/source"
+	"kumodo.io/convoy/hub/source/gittest"
+	"kumodo.io/convoy/hub/store"
+	"kumodo.io/convoy/hub/store/memory"
+	"kumodo.io/convoy/hub/store/storetest"
+	"kumodo.io/convoy/pkg/manifest"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case render.WorkerName:
+			os.Exit(render.Main(os.Args[2:], os.Stdin, os.Stdout))
+		case source.WorkerName:
+			os.Exit(source.Main(os.Args[2:], os.Stdin, os.Stdout))
+		case dyingWorker:
+			os.Exit(7)
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const dyingWorker = "dying-worker"
+
+// tree is a source of files.
+type tree map[string]string
+
+func (f tree) Tar(string) (io.ReadCloser, error) {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	names := make([]string, 0, len(f))
+	for name := range f {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(f[name])), Mode: 0o644}); err != nil {
+			return nil, err
+		}
+		if _, err := io.WriteString(w, f[name]); err != nil {
+			return nil, err
+		}
+	}
+	return io.NopCloser(&b), w.Close()
+}
+
+type world struct {
+	*render.Renderer
+	backend *memory.Backend
+	objects store.Store
+	sealed  store.Store
+}
+
+func newWorld(t testing.TB, change ...func(*render.Options)) *world {
+	t.Helper()
+	w := &world{backend: &memory.Backend{}}
+	w.objects = store.NewPlain(w.backend)
+	w.sealed = store.NewSealer(w.backend, store.Keys{Current: store.Key{ID: "k"}})
+	options := render.Options{Objects: w.objects, Sealed: w.sealed, MACKey: []byte("mac key"), Slots: 2}
+	for _, f := range change {
+		f(&options)
+	}
+	r, err := render.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Renderer = r
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func (w *world) render(t testing.TB, files render.Source) (render.Result, error) {
+	t.Helper()
+	return w.Render(t.Context(), render.Job{Tenant: "team", Snapshot: files, Path: "app", Namespace: "team"})
+}
+
+// objectsOf reads a render back, sealed values included.
+func (w *world) objectsOf(t testing.TB, result render.Result) map[string]map[string]any {
+	t.Helper()
+	objects, _, err := storetest.ReadAll(t.Context(), w.objects, result.Objects.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sealed io.Reader
+	if result.Sealed != nil {
+		plain, _, err := storetest.ReadAll(t.Context(), w.sealed, result.Sealed.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sealed = bytes.NewReader(plain)
+	}
+	reader, err := manifest.NewReader(bytes.NewReader(objects), sealed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]map[string]any{}
+	for {
+		entry, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all[entry.String()], err = entry.Object(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func wantFailure(t *testing.T, err error, reason string, texts ...string) {
+	t.Helper()
+	var e *render.Error
+	if !errors.As(err, &e) || e.Reason() != reason {
+		t.Fatalf("got %v, want %s", err, reason)
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("the error does not say %q: %v", text, err)
+		}
+	}
+}
+
+// caseTree reads the files of one step of a case.
+func caseTree(t *testing.T, id, step string) tree {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join("../../e2e/testdata/cases", id+"-*.yaml"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("case %s: %v, %v", id, found, err)
+	}
+	data, err := os.ReadFile(found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var document struct {
+			Step string `yaml:"step"`
+			Tree tree   `yaml:"tree"`
+		}
+		if err := decoder.Decode(&document); err != nil {
+			t.Fatalf("case %s has no step %s: %v", id, step, err)
+		}
+		if document.Step == step {
+			return document.Tree
+		}
+	}
+}
+
+const secretText = "apiVersion: v1\nkind: Secret\nmetadata: {name: login}\nstringData: {password: hunter2}\n"
+
+func TestARenderIsTwoLayersAndShowsNoSecret(t *testing.T) {
+	w := newWorld(t)
+	files := tree{"app/secret.yaml": secretText, "app/cm.yaml": gittest.ConfigMap("cm", 200), "app/notes.md": "--- not yaml: ["}
+	first, err := w.render(t, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Count != 2 || first.Sealed == nil {
+		t.Errorf("result %+v", first)
+	}
+	objects, _, err := storetest.ReadAll(t.Context(), w.objects, first.Objects.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(objects, []byte("hunter2")) || bytes.Contains(objects, []byte("aHVudGVyMg")) {
+		t.Errorf("the objects layer has the password: %s", objects)
+	}
+	want := map[string]any{"password": "aHVudGVyMg=="}
+	if diff := cmp.Diff(want, w.objectsOf(t, first)["Secret login"]["data"]); diff != "" {
+		t.Errorf("data (-want +got):\n%s", diff)
+	}
+	again, err := w.render(t, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Objects != first.Objects {
+		t.Error("the same files have another digest")
+	}
+	if again.Sealed.Digest == first.Sealed.Digest {
+		t.Error("the sealed layer of another render has the same digest: it can be guessed")
+	}
+	plain, err := w.render(t, tree{"app/cm.yaml": gittest.ConfigMap("cm", 200)})
+	if err != nil || plain.Sealed != nil {
+		t.Errorf("without a Secret: %+v, %v", plain, err)
+	}
+}
+
+func TestARenderEqualsThatOfThePurePackage(t *testing.T) {
+	w := newWorld(t)
+	var files tree = tree{}
+	for i := range 50 {
+		files[fmt.Sprintf("app/%d.yaml", i)] = gittest.ConfigMap(fmt.Sprintf("cm-%d", i), 500)
+	}
+	files["app/secret.yaml"] = secretText
+	result, err := w.render(t, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := &manifest.Set{Namespace: "team"}
+	for name, text := range files {
+		objects, err := manifest.Parse(name, []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		set.Objects = append(set.Objects, objects...)
+	}
+	var objects bytes.Buffer
+	if _, err := set.Write(&objects, io.Discard, []byte("mac key"), make([]byte, 32)); err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := storetest.ReadAll(t.Context(), w.objects, result.Objects.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(objects.String(), string(got)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestPR06EmptyRendersAreToldFromMissingPaths(t *testing.T) {
+	w := newWorld(t)
+	for _, step := range []string{"v2", "v3"} {
+		_, err := w.render(t, caseTree(t, "PR-06", step))
+		wantFailure(t, err, "EmptyRender", "there are no objects under the path")
+	}
+	// v4 needs a tree in which the path is missing, and so a snapshot.
+	snapshot := snapshotOf(t, caseTree(t, "PR-06", "v4"))
+	_, err := w.render(t, snapshot)
+	wantFailure(t, err, "PathNotFound", "no such path in the source: app")
+	if _, err := w.Render(t.Context(), render.Job{Tenant: "team", Snapshot: snapshot, Path: "moved", Namespace: "team"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// snapshotOf puts files into a repository and fetches it.
+func snapshotOf(t *testing.T, files tree) *source.Snapshot {
+	t.Helper()
+	root := t.TempDir()
+	repo := gittest.NewRepo(t, root, "app")
+	commit := repo.CommitFiles("files", files)
+	server := gittest.NewHTTP(t, root)
+	c, err := source.New(source.Options{CacheDir: t.TempDir(), Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	object := &v1alpha1.GitRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "app"}, Spec: v1alpha1.GitRepositorySpec{URL: server.RepoURL(repo)}}
+	snapshot, err := c.Snapshot(t.Context(), object, source.Revision{Commit: commit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snapshot
+}
+
+func TestBrokenManifestsNameFileDocumentAndLine(t *testing.T) {
+	w := newWorld(t)
+	for _, step := range []struct {
+		id, step string
+		texts    []string
+	}{
+		{"YA-01", "v2", []string{"app/bad1.yaml, document 1, line 4: ConfigMap t-ya-01/bad1: data.port", "app/bad2.yaml, document 1, line 3", "app/bad3.yaml, document 1, line 4"}},
+		{"YA-05", "v2", []string{"app/b.yaml, document 2, line 7"}},
+	} {
+		_, err := w.render(t, caseTree(t, step.id, step.step))
+		wantFailure(t, err, "RenderFailed", step.texts...)
+	}
+	_, err := w.render(t, tree{"app/a.yaml": gittest.ConfigMap("cm", 100), "app/b.yaml": gittest.ConfigMap("cm", 100)})
+	wantFailure(t, err, "RenderFailed", "app/b.yaml, document 1, line 1: ConfigMap cm: the same object twice: also in app/a.yaml")
+	_, err = w.render(t, tree{"app/s.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {pin: 4711}\n"})
+	wantFailure(t, err, "RenderFailed", "stringData.pin")
+	if strings.Contains(err.Error(), "4711") {
+		t.Errorf("the error has the value: %v", err)
+	}
+}
+
+func TestYA01YA04YA05TheRawFilesOfTheCasesRender(t *testing.T) {
+	w := newWorld(t)
+	for id, count := range map[string]int{"YA-01": 1, "YA-02": 4, "YA-04": 9, "YA-05": 1} {
+		result, err := w.render(t, caseTree(t, id, "v1"))
+		if err != nil || result.Count != count {
+			t.Errorf("%s: %d objects, %v", id, result.Count, err)
+		}
+	}
+}
+
+const pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n"
+
+func TestGO02PointersOfGitLFSAndSubmodulesAreNamed(t *testing.T) {
+	w := newWorld(t)
+	files := caseTree(t, "GO-02", "v1")
+	if result, err := w.render(t, files); err != nil || result.Count != 2 {
+		t.Errorf("a manifest that mentions a pointer: %+v, %v", result, err)
+	}
+	files["app/cm2.yaml"] = pointer
+	_, err := w.render(t, files)
+	wantFailure(t, err, "RenderFailed", "app/cm2.yaml: is a Git LFS pointer")
+
+	root := t.TempDir()
+	repo := gittest.NewRepo(t, root, "app")
+	repo.CommitFiles("one", map[string]string{"app/cm.yaml": gittest.ConfigMap("cm", 100)})
+	_, err = w.render(t, withSubmodule{tree{"app/cm.yaml": gittest.ConfigMap("cm", 100)}})
+	wantFailure(t, err, "RenderFailed", "app/base: is a submodule")
+}
+
+type withSubmodule struct{ tree }
+
+func (f withSubmodule) Tar(string) (io.ReadCloser, error) {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "app/base/", Format: tar.FormatPAX, PAXRecords: map[string]string{"CONVOY.submodule": strings.Repeat("5", 40)}})
+	return io.NopCloser(&b), errors.Join(err, w.Close())
+}
+
+// TestYA05HostileFilesHarmNobodyElse is the gate for hostile input: each ends as
+// RenderFailed, in this same process, while others' renders go on.
+func TestYA05HostileFilesHarmNobodyElse(t *testing.T) {
+	w := newWorld(t, func(o *render.Options) { o.Slots = 4 })
+	pid := os.Getpid()
+	deep := strings.Repeat("[", 100_000)
+	hostile := map[string]tree{
+		"an alias bomb":                        caseTree(t, "YA-05", "v3"),
+		"a document that contains itself":      caseTree(t, "YA-05", "v4"),
+		"100,000 brackets":                     {"app/deep.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: " + deep},
+		"100,000 brackets of JSON":             {"app/deep.json": `{"a": ` + deep},
+		"10,000 levels of indentation":         {"app/deep.yaml": indented(3000)},
+		"10,001 objects":                       {"app/many.yaml": strings.Repeat("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", 10_001)},
+		"an object of 9 MiB":                   {"app/big.yaml": gittest.ConfigMap("big", 9<<20)},
+		"a file that is text but no end to it": {"app/x.yaml": strings.Repeat("? ", 100_000)},
+		"30 MiB of commas":                     {"app/x.yaml": "[" + strings.Repeat("a,", 15<<20) + "]"},
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var group sync.WaitGroup
+	for name, files := range hostile {
+		group.Go(func() {
+			start := time.Now()
+			_, err := w.Render(t.Context(), render.Job{Tenant: "hostile", Snapshot: files, Path: "app", Namespace: "hostile"})
+			var e *render.Error
+			if !errors.As(err, &e) || e.Reason() != "RenderFailed" || len(err.Error()) > 4096 {
+				t.Errorf("%s: %.300v", name, err)
+			}
+			t.Logf("%s: %s: %.200v", name, time.Since(start), err)
+		})
+	}
+	for i := range 20 {
+		group.Go(func() {
+			_, err := w.Render(t.Context(), render.Job{Tenant: fmt.Sprintf("team-%d", i%3), Snapshot: tree{"app/cm.yaml": gittest.ConfigMap(fmt.Sprintf("cm-%d", i), 1000)}, Path: "app"})
+			if err != nil {
+				t.Errorf("another render: %v", err)
+			}
+		})
+	}
+	group.Wait()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if os.Getpid() != pid {
+		t.Error("another process")
+	}
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 64<<20 {
+		t.Errorf("the hub grew by %d MiB", grown>>20)
+	}
+}
+
+func indented(levels int) string {
+	var b strings.Builder
+	for i := range levels {
+		b.WriteString(strings.Repeat(" ", i))
+		b.WriteString("a:\n")
+	}
+	return b.String()
+}
+
+func TestHostileFilesAreRefusedWithinASecond(t *testing.T) {
+	w := newWorld(t)
+	if _, err := w.render(t, tree{"app/a.yaml": gittest.ConfigMap("warm", 100)}); err != nil {
+		t.Fatal(err)
+	}
+	for _, files := range []tree{caseTree(t, "YA-05", "v2"), caseTree(t, "YA-05", "v3"), caseTree(t, "YA-05", "v4"), {"app/deep.yaml": strings.Repeat("[", 100_000)}} {
+		start := time.Now()
+		_, err := w.render(t, files)
+		wantFailure(t, err, "RenderFailed", "app/")
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("took %s: %v", took, err)
+		}
+	}
+}
+
+func TestAWorkerThatDiesCostsOneRenderAndTheNextOneWorks(t *testing.T) {
+	w := newWorld(t)
+	good := tree{"app/a.yaml": gittest.ConfigMap("a", 100)}
+	if _, err := w.render(t, good); err != nil {
+		t.Fatal(err)
+	}
+	// A source that stands still holds the worker until it is killed.
+	hold := newHeld()
+	failed := make(chan error, 1)
+	go func() {
+		_, err := w.render(t, hold)
+		failed <- err
+	}()
+	<-hold.begun
+	kill(t, w.Busy())
+	close(hold.release)
+	wantFailure(t, <-failed, "RenderFailed", "the worker process died (signal: killed)")
+	if result, err := w.render(t, good); err != nil || result.Count != 1 {
+		t.Errorf("the next render: %+v, %v", result, err)
+	}
+	// One that dies while it is idle costs nothing.
+	w.KillIdle()
+	if result, err := w.render(t, good); err != nil || result.Count != 1 {
+		t.Errorf("after an idle worker died: %+v, %v", result, err)
+	}
+}
+
+func kill(t *testing.T, pids string) {
+	t.Helper()
+	var pid int
+	if _, err := fmt.Sscanf(pids, "[%d]", &pid); err != nil {
+		t.Fatal(err)
+	}
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// held is a source whose stream stands still until it is let go.
+type held struct {
+	begun, release chan struct{}
+	once           *sync.Once
+}
+
+func newHeld() held {
+	return held{begun: make(chan struct{}), release: make(chan struct{}), once: &sync.Once{}}
+}
+
+func (h held) Tar(string) (io.ReadCloser, error) { return io.NopCloser(h), nil }
+
+func (h held) Read([]byte) (int, error) {
+	h.once.Do(func() { close(h.begun) })
+	<-h.release
+	return 0, io.EOF
+}
+
+func TestAWorkerServesOneTenantOnly(t *testing.T) {
+	w := newWorld(t)
+	if pids := workersOf(t, w, "a", "a", "a"); pids[0] != pids[1] || pids[1] != pids[2] {
+		t.Errorf("one tenant had several workers one after the other: %v", pids)
+	}
+	if pids := workersOf(t, w, "a", "b", "c", "a"); pids[0] == pids[1] || pids[1] == pids[2] || pids[0] == pids[2] {
+		t.Errorf("tenants shared a worker: %v", pids)
+	}
+}
+
+// workersOf renders for each tenant in turn and tells which worker did it: the one
+// that is busy while its source is held.
+func workersOf(t *testing.T, w *world, tenants ...string) []string {
+	t.Helper()
+	var pids []string
+	for _, tenant := range tenants {
+		hold := newHeld()
+		done := make(chan error, 1)
+		go func() {
+			_, err := w.Render(t.Context(), render.Job{Tenant: tenant, Snapshot: hold, Path: "app"})
+			done <- err
+		}()
+		<-hold.begun
+		pids = append(pids, w.Busy())
+		close(hold.release)
+		wantFailure(t, <-done, "EmptyRender", "no objects")
+	}
+	return pids
+}
+
+func TestOneTenantLeavesSlotsToOthers(t *testing.T) {
+	w := newWorld(t)
+	var holds []held
+	var group sync.WaitGroup
+	defer group.Wait()
+	for range 5 {
+		hold := newHeld()
+		holds = append(holds, hold)
+		group.Go(func() {
+			_, err := w.Render(t.Context(), render.Job{Tenant: "slow", Snapshot: hold, Path: "app"})
+			if err == nil {
+				t.Error("no error")
+			}
+		})
+	}
+	defer func() {
+		for _, hold := range holds {
+			close(hold.release)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := w.Render(ctx, render.Job{Tenant: "other", Snapshot: tree{"app/a.yaml": gittest.ConfigMap("a", 100)}, Path: "app"}); err != nil {
+		t.Errorf("another tenant: %v", err)
+	}
+}
+
+func TestAProgramThatIsNoWorkerIsAFailedRender(t *testing.T) {
+	w := newWorld(t, func(o *render.Options) { o.Worker.Path, o.Worker.Args = "/proc/self/exe", []string{dyingWorker} })
+	_, err := w.render(t, tree{"app/a.yaml": gittest.ConfigMap("a", 100)})
+	wantFailure(t, err, "RenderFailed", "the worker process died (exit status 7)")
+}
+
+func TestAFailingStoreIsToldAsSuchAndKeepsNothing(t *testing.T) {
+	full := errors.New("no space left")
+	w := newWorld(t, func(o *render.Options) { o.Sealed = failing{o.Sealed, full} })
+	_, err := w.render(t, tree{"app/s.yaml": secretText})
+	wantFailure(t, err, "StoreFailed", "no space left")
+	w = newWorld(t, func(o *render.Options) { o.Objects = failing{o.Objects, full} })
+	files := tree{}
+	for i := range 500 {
+		files[fmt.Sprintf("app/%d.yaml", i)] = gittest.ConfigMap(fmt.Sprintf("cm-%d", i), 1000)
+	}
+	_, err = w.render(t, files)
+	wantFailure(t, err, "StoreFailed", "no space left")
+	if err := w.backend.List(t.Context(), "sha256", func(name string, _ time.Time) error { return errors.New(name) }); err != nil {
+		t.Errorf("left in the store: %v", err)
+	}
+}
+
+type failing struct {
+	store.Store
+	err error
+}
+
+func (f failing) Put(_ context.Context, r io.Reader) (store.Descriptor, error) {
+	// It fails in the middle, as a full disk does.
+	if _, err := io.CopyN(io.Discard, r, 1); err != nil {
+		return store.Descriptor{}, err
+	}
+	return store.Descriptor{}, f.err
+}
+
+func TestABrokenSnapshotIsToldAsSuch(t *testing.T) {
+	w := newWorld(t)
+	broken := errors.New("bad sector")
+	_, err := w.render(t, brokenSource{broken})
+	wantFailure(t, err, "FetchFailed", "bad sector")
+	if _, err := w.render(t, tree{"app/a.yaml": gittest.ConfigMap("a", 100)}); err != nil {
+		t.Error(err)
+	}
+}
+
+type brokenSource struct{ err error }
+
+func (b brokenSource) Tar(string) (io.ReadCloser, error) {
+	return io.NopCloser(iotest.ErrReader(b.err)), nil
+}
+
+func TestARenderThatIsGivenUpEnds(t *testing.T) {
+	w := newWorld(t)
+	hold := newHeld()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.Render(ctx, render.Job{Tenant: "a", Snapshot: hold, Path: "app"})
+		done <- err
+	}()
+	<-hold.begun
+	cancel()
+	close(hold.release)
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheInputsHashFollowsItsInputs(t *testing.T) {
+	base := render.Inputs{PathDigest: "sha256:1", Content: render.ContentManifests, Namespace: "a"}
+	if render.InputsHash(base) != render.InputsHash(base) {
+		t.Error("it is not stable")
+	}
+	seen := map[string]bool{}
+	for _, in := range []render.Inputs{base, {PathDigest: "sha256:2", Content: render.ContentManifests, Namespace: "a"}, {PathDigest: "sha256:1", Content: "helm", Namespace: "a"}, {PathDigest: "sha256:1", Content: render.ContentManifests, Namespace: "b"}} {
+		hash := render.InputsHash(in)
+		if seen[hash] || !strings.HasPrefix(hash, "sha256:") {
+			t.Errorf("%+v: %s", in, hash)
+		}
+		seen[hash] = true
+	}
+}
+
+func BenchmarkRender1000(b *testing.B) {
+	w := newWorld(b)
+	files := tree{}
+	for i := range 1000 {
+		files[fmt.Sprintf("app/%d.yaml", i)] = benchFile(i)
+	}
+	if _, err := w.render(b, files); err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	for b.Loop() {
+		if _, err := w.render(b, files); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkRenderOne(b *testing.B) {
+	w := newWorld(b)
+	files := tree{"app/cm.yaml": benchFile(1)}
+	if _, err := w.render(b, files); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := w.render(b, files); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// benchFile is a ConfigMap of about 1 KiB.
+func benchFile(i int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: cm-%04d\n  labels:\n    app: bench\ndata:\n", i)
+	for k := range 16 {
+		fmt.Fprintf(&b, "  key-%02d: \"%s\"\n", k, strings.Repeat("v", 44))
+	}
+	return b.String()
+}
