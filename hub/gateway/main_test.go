@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr/testr"
 	"go.uber.org/goleak"
 
+	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/hub/gateway"
 	"kumodo.io/convoy/hub/gateway/gatewaytest"
 	"kumodo.io/convoy/pkg/tunnel"
@@ -112,4 +113,9 @@ func within(t *testing.T, what string, done <-chan struct{}) {
 	case <-time.After(10 * time.Second):
 		t.Fatal(what + " did not happen")
 	}
+}
+
+func setReachable(status *v1alpha1.ClusterStatus) error {
+	status.Reachable = true
+	return nil
 }
