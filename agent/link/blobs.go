@@ -37,7 +37,7 @@ func (l *Link) open(ctx context.Context, layer tunnel.Layer) (_ io.ReadCloser, e
 	select {
 	case l.fetches <- struct{}{}:
 	case <-ctx.Done():
-		return nil, ctx.Err() //nolint:wrapcheck // said by the caller
+		return nil, ctx.Err() // said by the caller
 	}
 	b := &blob{link: l, left: layer.Size}
 	defer func() {
@@ -59,11 +59,11 @@ func (l *Link) open(ctx context.Context, layer tunnel.Layer) (_ io.ReadCloser, e
 	b.stall = time.AfterFunc(tunnel.StallTimeout, b.cancel)
 	resp, err := s.client.Do(r)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // says what failed
+		return nil, err // says what failed
 	}
 	b.body = resp.Body
 	if resp.StatusCode != http.StatusOK {
-		return nil, tunnel.ReadProblem(resp) //nolint:wrapcheck // typed
+		return nil, tunnel.ReadProblem(resp) // typed
 	}
 	b.r = io.Reader(resp.Body)
 	switch encoding := resp.Header.Get("Content-Encoding"); encoding {
@@ -108,7 +108,7 @@ func (b *blob) Read(p []byte) (int, error) {
 	case err != nil && !errors.Is(err, io.EOF):
 		return n, fmt.Errorf("read layer: %w", err)
 	}
-	return n, err //nolint:wrapcheck // io.EOF
+	return n, err // io.EOF
 }
 
 // Close ends the download and lets the next one start.

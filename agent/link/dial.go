@@ -50,7 +50,7 @@ func (l *Link) dial(ctx context.Context, gateway, path string, trust tunnel.HubT
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			c, err := l.opts.Dial(ctx, network, addr)
 			if err != nil {
-				return nil, err //nolint:wrapcheck // net/http wraps it
+				return nil, err // net/http wraps it
 			}
 			if err := tunnel.TuneTCP(c); err != nil {
 				return nil, errors.Join(err, c.Close())
@@ -60,7 +60,7 @@ func (l *Link) dial(ctx context.Context, gateway, path string, trust tunnel.HubT
 		},
 		TLSClientConfig: &tls.Config{
 			MinVersion:         tls.VersionTLS12,
-			InsecureSkipVerify: true, //nolint:gosec // VerifyConnection does it, with the hub's CA beside the system's
+			InsecureSkipVerify: true, // VerifyConnection does it, with the hub's CA beside the system's
 			VerifyConnection: func(cs tls.ConnectionState) error {
 				names := []string{cs.ServerName}
 				if cs.ServerName == "" { // an IP address, of the gateway or of the proxy
@@ -83,7 +83,7 @@ func (l *Link) dial(ctx context.Context, gateway, path string, trust tunnel.HubT
 	if err != nil {
 		return nil, dialError(resp, err)
 	}
-	return tunnel.NewConn(ws, local, remote) //nolint:wrapcheck // says what failed
+	return tunnel.NewConn(ws, local, remote) // says what failed
 }
 
 // dialError keeps a hint to come back later, if the hub gave one.

@@ -69,7 +69,7 @@ func (l *Link) token(ctx context.Context) (*tunnel.Token, error) {
 	}
 	t, err := tunnel.ParseToken(text)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // says what it is
+		return nil, err // says what it is
 	}
 	return &t, nil
 }
@@ -156,7 +156,7 @@ func (l *Link) certify(ctx context.Context, id *Identity, trust tunnel.HubTrust,
 	}
 	s, err := tunnel.ClientSession(ctx, conn, trust.Config(nil, l.now), tunnel.MuxOptions{})
 	if err != nil {
-		return nil, err //nolint:wrapcheck // says what failed
+		return nil, err // says what failed
 	}
 	answer, err := askCertificate(ctx, tunnel.NewClient(s), id, public, token)
 	if err := errors.Join(err, s.Close()); err != nil {
@@ -168,13 +168,13 @@ func (l *Link) certify(ctx context.Context, id *Identity, trust tunnel.HubTrust,
 func askCertificate(ctx context.Context, client *tunnel.Client, id *Identity, public []byte, token ed25519.PrivateKey) (*tunnel.CertificateAnswer, error) {
 	var nonce tunnel.NonceAnswer
 	if err := client.Call(ctx, http.MethodGet, tunnel.JoinPath, nil, &nonce); err != nil {
-		return nil, err //nolint:wrapcheck // says what failed
+		return nil, err // says what failed
 	}
 	req := tunnel.JoinRequest{Nonce: nonce.Nonce, ClusterUID: id.ClusterUID, ClientKey: public}
 	tunnel.SignJoin(&req, id.Hub, id.CAPin, token, ed25519.NewKeyFromSeed(id.BoundKey))
 	var answer tunnel.CertificateAnswer
 	if err := client.Call(ctx, http.MethodPost, tunnel.JoinPath, req, &answer); err != nil {
-		return nil, err //nolint:wrapcheck // says what failed
+		return nil, err // says what failed
 	}
 	return &answer, nil
 }

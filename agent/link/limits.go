@@ -31,8 +31,6 @@ const (
 	WatchInterval = 5 * time.Second
 	// HubTimeGap between two writes of the hub's time.
 	HubTimeGap = time.Hour
-	// TokenPoll: how often a refused agent looks for a new token.
-	TokenPoll = 15 * time.Second
 	// RenewRetry after a renewal that failed, give or take half.
 	RenewRetry = 5 * time.Minute
 )
@@ -50,6 +48,8 @@ type Backoff struct {
 	Steady time.Duration
 	// RefusedMin to RefusedMax: after the hub said no.
 	RefusedMin, RefusedMax time.Duration
+	// Look for a new token so often meanwhile.
+	Look time.Duration
 }
 
 // DefaultBackoff is for a fleet.
@@ -57,6 +57,7 @@ func DefaultBackoff() Backoff {
 	return Backoff{
 		Start: 15 * time.Second, Lost: 30 * time.Second, Base: 2 * time.Second, Max: 120 * time.Second,
 		Steady: 120 * time.Second, RefusedMin: 5 * time.Minute, RefusedMax: 15 * time.Minute,
+		Look: 15 * time.Second,
 	}
 }
 
@@ -65,6 +66,7 @@ func QuickBackoff() Backoff {
 	return Backoff{
 		Start: time.Millisecond, Lost: 100 * time.Millisecond, Base: 50 * time.Millisecond, Max: time.Second,
 		Steady: 10 * time.Second, RefusedMin: 200 * time.Millisecond, RefusedMax: 400 * time.Millisecond,
+		Look: 50 * time.Millisecond,
 	}
 }
 
@@ -91,5 +93,5 @@ func upTo(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0
 	}
-	return rand.N(d) //nolint:gosec // spreads load, hides nothing
+	return rand.N(d) // spreads load, hides nothing
 }

@@ -161,7 +161,7 @@ func (l *Link) waitToken(ctx context.Context, wait time.Duration) time.Duration 
 		return wait
 	}
 	for wait > 0 {
-		step := min(wait, TokenPoll)
+		step := min(wait, max(l.backoff.Look, time.Millisecond))
 		if sleep(ctx, step) != nil {
 			return 0
 		}
@@ -238,7 +238,7 @@ func (l *Link) waitSession(ctx context.Context, wait time.Duration) (*session, e
 
 func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
-		return ctx.Err() //nolint:wrapcheck // nothing to add
+		return ctx.Err() // nothing to add
 	}
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -246,7 +246,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err() //nolint:wrapcheck // nothing to add
+		return ctx.Err() // nothing to add
 	}
 }
 

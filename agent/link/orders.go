@@ -63,11 +63,11 @@ func (s *session) readOrders(ctx context.Context) (err error) {
 	}
 	resp, err := s.client.Do(r)
 	if err != nil {
-		return err //nolint:wrapcheck // says what failed
+		return err // says what failed
 	}
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
 	if resp.StatusCode != http.StatusOK {
-		return tunnel.ReadProblem(resp) //nolint:wrapcheck // typed
+		return tunnel.ReadProblem(resp) // typed
 	}
 	// A stream can die while its session lives, which no ping would show.
 	silent := time.AfterFunc(OrdersSilence, func() { cancel(ErrSilent) })
@@ -173,7 +173,7 @@ func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 		case errors.Is(err, io.EOF) && len(line) > 0:
 			return nil, io.ErrUnexpectedEOF
 		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, err //nolint:wrapcheck // said by the caller
+			return nil, err // said by the caller
 		}
 	}
 }

@@ -111,7 +111,7 @@ func (r *reports) send(ctx context.Context, client *tunnel.Client) error {
 		}
 	})
 	if err := posts.Wait(); err != nil {
-		return err //nolint:wrapcheck // made above
+		return err // made above
 	}
 	return nil
 }

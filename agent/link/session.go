@@ -57,7 +57,7 @@ func (l *Link) connect(ctx context.Context, id *Identity) (*session, error) {
 	}
 	mux, err := tunnel.ClientSession(ctx, conn, trust.Config(cert, l.now), tunnel.MuxOptions{})
 	if err != nil {
-		return nil, err //nolint:wrapcheck // says what failed
+		return nil, err // says what failed
 	}
 	s := &session{link: l, id: id, keys: keys, mux: mux, client: tunnel.NewClient(mux), began: time.Now()}
 	var answer tunnel.HelloAnswer
@@ -145,18 +145,18 @@ func (s *session) watch(ctx context.Context) error {
 // multiplexer's bookkeeping is good for, at another moment for each agent.
 func (s *session) plannedEnd() time.Duration {
 	d := min(tunnel.SessionTTL, s.remaining)
-	return d - time.Duration(float64(d)*0.05*(0.2+0.8*rand.Float64())) //nolint:gosec // spreads load
+	return d - time.Duration(float64(d)*0.05*(0.2+0.8*rand.Float64())) // spreads load
 }
 
 // ping keeps the timers of everything between the two ends from running out.
 func (s *session) ping(ctx context.Context) error {
 	for {
-		spread := 1 + tunnel.PingJitter*(2*rand.Float64()-1) //nolint:gosec // spreads load
+		spread := 1 + tunnel.PingJitter*(2*rand.Float64()-1) // spreads load
 		if err := sleep(ctx, time.Duration(float64(tunnel.PingInterval)*spread)); err != nil {
 			return fmt.Errorf("ping: %w", err)
 		}
 		if _, err := s.mux.Ping(); err != nil {
-			return err //nolint:wrapcheck // says what failed
+			return err // says what failed
 		}
 	}
 }
@@ -165,7 +165,7 @@ func (s *session) ping(ctx context.Context) error {
 // life of the one there is, with a new key each time.
 func (s *session) renew(ctx context.Context) error {
 	used := s.life - s.remaining
-	at := time.Duration(float64(s.life) * (tunnel.RenewFrom + (tunnel.RenewTo-tunnel.RenewFrom)*rand.Float64())) //nolint:gosec // spreads load
+	at := time.Duration(float64(s.life) * (tunnel.RenewFrom + (tunnel.RenewTo-tunnel.RenewFrom)*rand.Float64())) // spreads load
 	wait := at - used
 	for {
 		if err := sleep(ctx, wait); err != nil {
@@ -197,7 +197,7 @@ func (s *session) renewOnce(ctx context.Context) (*renewed, error) {
 	}
 	var answer tunnel.CertificateAnswer
 	if err := s.client.Call(ctx, http.MethodPost, "/v1/renew", tunnel.RenewRequest{ClientKey: public}, &answer); err != nil {
-		return nil, err //nolint:wrapcheck // says what failed
+		return nil, err // says what failed
 	}
 	with := *s.link.currentIdentity()
 	with.ClientKey = private

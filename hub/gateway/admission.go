@@ -48,7 +48,7 @@ func (l *admittedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
-			return nil, err //nolint:wrapcheck // net/http looks for net.Error
+			return nil, err // net/http looks for net.Error
 		}
 		if err := tunnel.TuneTCP(c); err != nil {
 			l.a.turnAway(c)
@@ -140,7 +140,7 @@ func (c *admitted) Read(p []byte) (int, error) {
 	if c.refused != nil {
 		return 0, c.refused
 	}
-	return c.Conn.Read(p) //nolint:wrapcheck // callers look for io.EOF and net.Error
+	return c.Conn.Read(p) // callers look for io.EOF and net.Error
 }
 
 // established: the peer is known, its handshake counts no more.

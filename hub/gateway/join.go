@@ -152,11 +152,11 @@ func (g *Gateway) issue(ctx context.Context, id tunnel.ClusterID, bound string, 
 		return nil
 	})
 	if err != nil {
-		return nil, err //nolint:wrapcheck // a Refusal, or says what failed
+		return nil, err // a Refusal, or says what failed
 	}
 	raw, err := g.issuer.Sign(cert)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // says what failed
+		return nil, err // says what failed
 	}
 	return &tunnel.CertificateAnswer{
 		Certificate: raw, HubCA: g.caPEM, NotAfter: cert.NotAfter, Hub: g.opts.HubID, OrderKeys: g.opts.OrderKeys,

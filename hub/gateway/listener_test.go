@@ -73,7 +73,7 @@ func TestWhatComesFromABrowserIsRefused(t *testing.T) {
 func TestOtherPathsAndProtocolsAreNotServed(t *testing.T) {
 	r := start(t)
 	client := &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // the test's own gateway
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the test's own gateway
 	}}
 	base := "https://" + r.gateway.Addr().String()
 	for path, want := range map[string]int{

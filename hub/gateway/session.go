@@ -189,7 +189,7 @@ type boundBody struct {
 
 func (b *boundBody) Close() error {
 	defer b.cancel()
-	return b.ReadCloser.Close() //nolint:wrapcheck // nothing to add
+	return b.ReadCloser.Close() // nothing to add
 }
 
 // sessionRoutes are what an agent may ask for. The Cluster is known from the

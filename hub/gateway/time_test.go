@@ -51,6 +51,9 @@ func emptyPools() {
 	runtime.GC()
 }
 
+// pass lets time go by; under the fake clock that takes none.
+func pass(d time.Duration) { <-time.After(d) }
+
 // stream reads an orders stream line by line.
 type stream struct {
 	t     *testing.T
@@ -199,11 +202,11 @@ func TestASilentAgentIsCutOffAndItsClusterSaidToBeAwayAfterTheGrace(t *testing.T
 		reachable := func() bool { c, _ := r.ByUID(id.UID); return c.Status.Reachable }
 		writes := r.Writes()
 
-		time.Sleep(tunnel.ReadSilence - time.Second)
+		pass(tunnel.ReadSilence - time.Second)
 		if _, err := s.Ping(); err != nil {
 			t.Fatalf("an agent that says something in time: %v", err)
 		}
-		time.Sleep(tunnel.ReadSilence + gateway.SweepInterval + time.Second)
+		pass(tunnel.ReadSilence + gateway.SweepInterval + time.Second)
 		synctest.Wait()
 		if r.gateway.Sessions().Connected(id.UID) {
 			t.Fatal("a silent session lives on")
@@ -212,24 +215,24 @@ func TestASilentAgentIsCutOffAndItsClusterSaidToBeAwayAfterTheGrace(t *testing.T
 			t.Error("said to be away at once")
 		}
 		// A blip: back before the grace is over.
-		time.Sleep(gateway.Grace / 2)
+		pass(gateway.Grace / 2)
 		again, _ := r.open(t, p)
-		time.Sleep(gateway.Grace/2 + time.Second)
+		pass(gateway.Grace/2 + time.Second)
 		if !reachable() || r.Writes() != writes {
 			t.Errorf("a blip: reachable %v, %d writes", reachable(), r.Writes()-writes)
 		}
 		if err := again.Close(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(gateway.Grace - 2*time.Second)
+		pass(gateway.Grace - 2*time.Second)
 		if !reachable() {
 			t.Error("said to be away before the grace is over")
 		}
-		time.Sleep(2*time.Second + gateway.ReachableInterval + time.Second)
+		pass(2*time.Second + gateway.ReachableInterval + time.Second)
 		if reachable() || r.Writes() != writes+1 {
 			t.Errorf("after the grace: reachable %v, %d writes, want 1", reachable(), r.Writes()-writes)
 		}
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		if r.Writes() != writes+1 {
 			t.Errorf("an hour away costs %d writes more", r.Writes()-writes-1)
 		}
@@ -245,11 +248,11 @@ func TestAHubThatRestartsGivesItsAgentsTheGrace(t *testing.T) {
 		if err := r.Update(r.ctx, id, setReachable); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(gateway.Grace - time.Second)
+		pass(gateway.Grace - time.Second)
 		if c, _ := r.ByUID(id.UID); !c.Status.Reachable {
 			t.Error("said to be away too soon")
 		}
-		time.Sleep(gateway.ReachableInterval + 2*time.Second)
+		pass(gateway.ReachableInterval + 2*time.Second)
 		if c, _ := r.ByUID(id.UID); c.Status.Reachable {
 			t.Error("an agent that never came back is said to be there")
 		}
@@ -261,7 +264,7 @@ func TestASessionEndsWithItsClusterAndWithItsCertificate(t *testing.T) {
 		id, p := agent("deleted")
 		s, _ := r.open(t, p)
 		r.DeleteCluster(id.UID)
-		time.Sleep(2*gateway.SweepInterval + time.Second)
+		pass(2*gateway.SweepInterval + time.Second)
 		synctest.Wait()
 		select {
 		case <-s.Done():
@@ -272,7 +275,7 @@ func TestASessionEndsWithItsClusterAndWithItsCertificate(t *testing.T) {
 		_, p = agent("expires")
 		s, _ = r.open(t, p)
 		for range int(tunnel.CertificateTTL / tunnel.PingInterval) {
-			time.Sleep(tunnel.PingInterval)
+			pass(tunnel.PingInterval)
 			if _, err := s.Ping(); err != nil {
 				break
 			}

@@ -86,11 +86,11 @@ func (h *hijacked) Read(p []byte) (int, error) {
 		}
 		return n, nil
 	}
-	return h.Conn.Read(p) //nolint:wrapcheck // callers look for io.EOF
+	return h.Conn.Read(p) // callers look for io.EOF
 }
 
 func (h *hijacked) Close() error {
-	return h.raw.Close() //nolint:wrapcheck // says what it was
+	return h.raw.Close() // says what it was
 }
 
 // handshake makes the session inside a websocket.

@@ -115,7 +115,7 @@ func (g *guard) Read(p []byte) (int, error) {
 		g.mu.Unlock()
 		return 0, broken
 	}
-	return n, err //nolint:wrapcheck // the multiplexer compares io.EOF
+	return n, err // the multiplexer compares io.EOF
 }
 
 func (g *guard) inspect(p []byte) error {

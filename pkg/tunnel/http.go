@@ -194,7 +194,7 @@ func (s stallReader) Read(p []byte) (int, error) {
 	if err := s.C.SetReadDeadline(time.Now().Add(StallTimeout)); err != nil {
 		return 0, fmt.Errorf("bound read: %w", err)
 	}
-	return s.r.Read(p) //nolint:wrapcheck // io.EOF
+	return s.r.Read(p) // io.EOF
 }
 
 type stallWriter struct {
@@ -206,5 +206,5 @@ func (s stallWriter) Write(p []byte) (int, error) {
 	if err := s.C.SetWriteDeadline(time.Now().Add(StallTimeout)); err != nil {
 		return 0, fmt.Errorf("bound write: %w", err)
 	}
-	return s.w.Write(p) //nolint:wrapcheck // said by the caller
+	return s.w.Write(p) // said by the caller
 }

@@ -170,7 +170,7 @@ func (s *stream) Write(p []byte) (int, error) {
 				// end waits for the sender, so it must not be waited for here.
 				s.once.Do(func() { s.end() })
 			}
-			return total, err //nolint:wrapcheck // net/http looks for net.Error
+			return total, err // net/http looks for net.Error
 		}
 		p = p[n:]
 	}
@@ -189,7 +189,7 @@ type listener struct{ m Mux }
 // Listener accepts the peer's streams of m. Closing it closes nothing else.
 func Listener(m Mux) net.Listener { return listener{m} }
 
-func (l listener) Accept() (net.Conn, error) { return l.m.Accept() } //nolint:wrapcheck // already says what it was
+func (l listener) Accept() (net.Conn, error) { return l.m.Accept() } // already says what it was
 func (l listener) Close() error              { return nil }
 func (l listener) Addr() net.Addr            { return addr{} }
 

@@ -120,7 +120,7 @@ func (h *Hub) OrderPublic() []byte {
 func Start(ctx context.Context, o gateway.Options) (g *gateway.Gateway, url string, stop func() error, err error) {
 	g, err = gateway.New(o)
 	if err != nil {
-		return nil, "", nil, err //nolint:wrapcheck // tests look at it
+		return nil, "", nil, err // tests look at it
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -157,7 +157,7 @@ func (h *Hub) AddCluster(namespace, name, url string, ttl time.Duration) (tunnel
 func (h *Hub) NewToken(id tunnel.ClusterID, url string, ttl time.Duration) (tunnel.Token, error) {
 	seed, err := tunnel.NewSeed()
 	if err != nil {
-		return tunnel.Token{}, err //nolint:wrapcheck // says what failed
+		return tunnel.Token{}, err // says what failed
 	}
 	token := tunnel.Token{Gateway: url, Hub: h.ID, ClusterUID: id.UID, CAPin: tunnel.CAPin(h.CA), Seed: seed}
 	h.mu.Lock()
@@ -263,7 +263,7 @@ func (h *Hub) Order(clusterUID, releaseUID string, sequence int64, objects, seal
 	}
 	signed, err := tunnel.SignJSON(tunnel.TypeOrder, o, h.OrderKey)
 	if err != nil {
-		return err //nolint:wrapcheck // says what failed
+		return err // says what failed
 	}
 	h.Put(clusterUID, tunnel.SignedOrder{UID: releaseUID, Sequence: sequence, Signed: signed}, objects, sealed)
 	return nil

@@ -54,7 +54,7 @@ func (h *Hub) NewPeer(token tunnel.Token) (*Peer, error) {
 func (p *Peer) Websocket(ctx context.Context, path string) (*tunnel.Conn, error) {
 	transport := &http.Transport{
 		DialContext: p.Connect, DisableKeepAlives: true,
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // what is outside is not what a test is about
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // what is outside is not what a test is about
 	}
 	ws, resp, err := websocket.Dial(ctx, p.Token.Gateway+path, &websocket.DialOptions{
 		HTTPClient: &http.Client{Transport: transport}, Subprotocols: []string{tunnel.Subprotocol}, HTTPHeader: p.Header,
@@ -65,7 +65,7 @@ func (p *Peer) Websocket(ctx context.Context, path string) (*tunnel.Conn, error)
 		}
 		return nil, fmt.Errorf("dial: %w", err)
 	}
-	return tunnel.NewConn(ws, &net.TCPAddr{}, &net.TCPAddr{}) //nolint:wrapcheck // says what failed
+	return tunnel.NewConn(ws, &net.TCPAddr{}, &net.TCPAddr{}) // says what failed
 }
 
 func (p *Peer) config(cert *tls.Certificate) *tls.Config {
@@ -84,7 +84,7 @@ func (p *Peer) Open(ctx context.Context, cert *tls.Certificate) (*tunnel.Session
 	if err != nil {
 		return nil, err
 	}
-	return tunnel.ClientSession(ctx, conn, p.config(cert), tunnel.MuxOptions{}) //nolint:wrapcheck // says what failed
+	return tunnel.ClientSession(ctx, conn, p.config(cert), tunnel.MuxOptions{}) // says what failed
 }
 
 // Request makes a join request under a fresh nonce, to be changed, signed with
@@ -92,7 +92,7 @@ func (p *Peer) Open(ctx context.Context, cert *tls.Certificate) (*tunnel.Session
 func (p *Peer) Request(ctx context.Context, c *tunnel.Client) (tunnel.JoinRequest, error) {
 	var nonce tunnel.NonceAnswer
 	if err := c.Call(ctx, http.MethodGet, tunnel.JoinPath, nil, &nonce); err != nil {
-		return tunnel.JoinRequest{}, err //nolint:wrapcheck // says what failed
+		return tunnel.JoinRequest{}, err // says what failed
 	}
 	public, err := x509.MarshalPKIXPublicKey(p.Client.Public())
 	if err != nil {
@@ -130,7 +130,7 @@ func (p *Peer) Join(ctx context.Context, recovery bool) (err error) {
 func (p *Peer) Post(ctx context.Context, c *tunnel.Client, r tunnel.JoinRequest) error {
 	var answer tunnel.CertificateAnswer
 	if err := c.Call(ctx, http.MethodPost, tunnel.JoinPath, r, &answer); err != nil {
-		return err //nolint:wrapcheck // says what failed
+		return err // says what failed
 	}
 	return p.Keep(answer)
 }
