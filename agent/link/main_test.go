@@ -84,6 +84,12 @@ func (e *engine) Newest(uid string) (tunnel.Report, bool) {
 	return r, ok
 }
 
+func (e *engine) headCount() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.heads)
+}
+
 // wait until ok holds, which is asked under the engine's lock.
 func (e *engine) wait(t *testing.T, what string, ok func() bool) {
 	t.Helper()

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -26,9 +25,7 @@ import (
 // fake runs a test under a fake clock, with a gateway on a listener in memory.
 func fake(t *testing.T, test func(t *testing.T, r *rig, agent func(name string) (tunnel.ClusterID, *gatewaytest.Peer))) {
 	t.Helper()
-	emptyPools()
-	defer emptyPools()
-	synctest.Test(t, func(t *testing.T) {
+	gatewaytest.FakeClock(t, func(t *testing.T) {
 		pipes := gatewaytest.NewPipes()
 		r := start(t, func(_ *gatewaytest.Hub, o *gateway.Options) { o.Listener, o.Plain = pipes, true })
 		test(t, r, func(name string) (tunnel.ClusterID, *gatewaytest.Peer) {
@@ -42,13 +39,6 @@ func fake(t *testing.T, test func(t *testing.T, r *rig, agent func(name string) 
 			return id, p
 		})
 	})
-}
-
-// emptyPools keeps timers, which yamux pools for the whole process, from going
-// into a test under another clock. Such tests cannot be parallel.
-func emptyPools() {
-	runtime.GC()
-	runtime.GC()
 }
 
 // pass lets time go by; under the fake clock that takes none.
