@@ -68,11 +68,13 @@ func run(m *testing.M) int {
 
 // bench is one engine on the shared plane, with hand-made orders.
 type bench struct {
-	t       *testing.T
+	t       testing.TB
 	ctx     context.Context
 	config  *rest.Config
 	hub     string
-	state   *state.Memory
+	state   engine.State
+	open    func() engine.State // the state as it is after a restart
+	again   chan struct{}       // closed when an engine was started again
 	blobs   *blobs
 	calls   *counter
 	log     logr.Logger
@@ -86,14 +88,14 @@ type bench struct {
 	seq     atomic.Int64
 }
 
-func newBench(t *testing.T) *bench {
+func newBench(t testing.TB) *bench {
 	t.Helper()
 	b := newIdleBench(t)
 	b.start()
 	return b
 }
 
-func newIdleBench(t *testing.T) *bench {
+func newIdleBench(t testing.TB) *bench {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
@@ -101,9 +103,12 @@ func newIdleBench(t *testing.T) *bench {
 	config.UserAgent = "convoy-engine-test"
 	b := &bench{
 		t: t, ctx: ctx, config: config, hub: hubID, state: state.NewMemory(),
-		blobs: &blobs{content: map[string][]byte{}}, calls: &counter{},
+		blobs: &blobs{content: map[string][]byte{}}, calls: &counter{}, again: make(chan struct{}),
 		latest: map[string]tunnel.Report{}, changed: make(chan struct{}, 1),
-		log: testr.NewWithOptions(t, testr.Options{Verbosity: 1}),
+		log: logr.Discard(),
+	}
+	if tt, ok := t.(*testing.T); ok {
+		b.log = testr.NewWithOptions(tt, testr.Options{Verbosity: 1})
 	}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return b.calls.around(next) })
 	b.seq.Store(time.Now().UnixMilli())
@@ -114,6 +119,9 @@ func newIdleBench(t *testing.T) *bench {
 // start runs an engine on what the state has.
 func (b *bench) start() {
 	b.t.Helper()
+	if b.state == nil {
+		b.state = b.open()
+	}
 	runner, err := engine.New(engine.Options{
 		Config: b.config, HubID: b.hub, ClusterUID: clusterUID, State: b.state, Blobs: b.blobs,
 		Report: b.take, Logger: b.log,
@@ -136,6 +144,68 @@ func (b *bench) halt() {
 	b.stop = nil
 	if err := <-b.ended; err != nil {
 		b.t.Errorf("the engine ended with %v", err)
+	}
+}
+
+// secretState keeps the state in Secrets of a namespace, as an agent does.
+func (b *bench) secretState() {
+	b.t.Helper()
+	namespace := stateNamespace(b.t)
+	b.open = func() engine.State {
+		s, err := state.NewSecrets(b.config, namespace)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		return s
+	}
+	b.state = nil
+}
+
+// restart starts an engine anew after it was killed.
+func (b *bench) restart() {
+	b.t.Helper()
+	b.halt()
+	b.mu.Lock()
+	b.latest = map[string]tunnel.Report{}
+	b.mu.Unlock()
+	if b.open != nil {
+		b.state = nil
+	}
+	select {
+	case <-b.again:
+	default:
+		close(b.again)
+	}
+	b.start()
+}
+
+func (b *bench) revived() <-chan struct{} { return b.again }
+
+// appliedOrKilled waits until an order is carried out, or the engine was killed,
+// which it says.
+func (b *bench) appliedOrKilled(o tunnel.Order, killed <-chan struct{}) bool {
+	b.t.Helper()
+	select {
+	case <-b.again: // there is only one death
+		b.applied(o)
+		return false
+	default:
+	}
+	deadline := time.After(patience)
+	for {
+		b.mu.Lock()
+		r := b.latest[o.Release.UID]
+		b.mu.Unlock()
+		if r.Sequence == o.Sequence && r.Settled && r.Applied.Status == tunnel.True && r.Healthy.Status == tunnel.True {
+			return false
+		}
+		select {
+		case <-b.changed:
+		case <-killed:
+			return true
+		case <-deadline:
+			b.t.Fatalf("neither applied nor killed: %+v", r)
+		}
 	}
 }
 

@@ -184,16 +184,18 @@ func TestACutWatchMissesNothing(t *testing.T) {
 	b.start()
 	ns := b.namespace("watch-cut")
 	b.apply("watch-cut", ns, configMap(ns, "one", "k", "v")+configMap(ns, "two", "k", "v"))
+	cuts := 0
 	for i := range 3 {
-		if cut.all() == 0 {
-			t.Error("there was no watch to cut")
-		}
+		cuts += cut.all()
 		b.edit(configmaps, ns, "one", "somebody", fmt.Sprintf(`{"data":{"k":"edit %d"}}`, i))
 		if err := plane.Dynamic().Resource(configmaps).Namespace(ns).Delete(b.ctx, "two", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		b.live(configmaps, ns, "one", "healed", func(u *unstructured.Unstructured) bool { return data(u, "k") == "v" })
 		b.live(configmaps, ns, "two", "made again", func(u *unstructured.Unstructured) bool { return u.GetDeletionTimestamp() == nil })
+	}
+	if cuts == 0 {
+		t.Error("there was no watch to cut")
 	}
 }
 

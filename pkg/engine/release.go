@@ -38,6 +38,7 @@ type release struct {
 	retryAt  time.Time
 	retries  int
 	resumed  bool // the order was under way when the last run ended
+	restored bool // the record was read
 	stopping bool // done, nothing may start any more
 
 	objects map[manifest.Identity]*object

@@ -198,24 +198,27 @@ func (rn *Runner) loadPatiently(ctx context.Context) error {
 // is deleted either.
 func (rn *Runner) load(ctx context.Context) error {
 	err := rn.state.LoadRecords(ctx, func(record *Record) error {
-		rn.mu.Lock()
-		_, known := rn.releases[record.UID]
-		rn.mu.Unlock()
-		if known {
-			return nil // accepted again before we ran
-		}
-		r := rn.newRelease(record.UID)
-		r.restore(ctx, record)
-		rn.mu.Lock()
-		rn.releases[record.UID] = r
-		rn.meter.releases.Set(float64(len(rn.releases)))
-		rn.mu.Unlock()
+		// There may be one already: an order can be accepted before the state is read.
+		rn.getOrMake(record.UID).restore(ctx, record)
 		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("read state: %w", err)
 	}
 	return nil
+}
+
+// getOrMake gives the release with a UID.
+func (rn *Runner) getOrMake(uid string) *release {
+	rn.mu.Lock()
+	defer rn.mu.Unlock()
+	r := rn.releases[uid]
+	if r == nil {
+		r = rn.newRelease(uid)
+		rn.releases[uid] = r
+		rn.meter.releases.Set(float64(len(rn.releases)))
+	}
+	return r
 }
 
 func (rn *Runner) newRelease(uid string) *release {
@@ -228,10 +231,26 @@ func (rn *Runner) newRelease(uid string) *release {
 	}
 }
 
-// restore sets a release up as its record says.
+// restore sets a release up as its record says. An order that was accepted before
+// the record was read stays, if it is newer; nothing was done for it yet.
 func (r *release) restore(ctx context.Context, record *Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.restored {
+		return // read twice, since the first reading was cut short
+	}
+	r.restored = true
+	order, signed := r.order, r.signed
+	r.restoreLocked(ctx, record)
+	if order.Sequence > r.order.Sequence {
+		r.order, r.signed, r.ref = order, signed, order.Release
+		r.settled, r.done = false, false
+		r.resumed = record.Attempt != nil
+	}
+}
+
+func (r *release) restoreLocked(ctx context.Context, record *Record) {
+	r.order = tunnel.Order{}
 	r.ref, r.signed = record.Release, record.Order
 	r.log = r.log.WithValues("name", record.Release.Namespace+"/"+record.Release.Name)
 	r.counter = max(r.counter, record.Counter)
@@ -322,13 +341,7 @@ func (rn *Runner) Accept(order tunnel.Order, signed tunnel.Signed) error {
 		return refusal
 	}
 	if r == nil {
-		rn.mu.Lock()
-		if r = rn.releases[uid]; r == nil {
-			r = rn.newRelease(uid)
-			rn.releases[uid] = r
-			rn.meter.releases.Set(float64(len(rn.releases)))
-		}
-		rn.mu.Unlock()
+		r = rn.getOrMake(uid)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -337,7 +350,7 @@ func (rn *Runner) Accept(order tunnel.Order, signed tunnel.Signed) error {
 	}
 	r.order, r.signed, r.ref = order, signed, order.Release
 	r.log = rn.log.WithValues("release", uid, "name", order.Release.Namespace+"/"+order.Release.Name)
-	r.retryAt, r.retries, r.resumed = time.Time{}, 0, false
+	r.retryAt, r.retries = time.Time{}, 0
 	r.refusal, r.refused = nil, 0
 	r.done, r.doneAt = false, 0
 	r.wakeLocked()
