@@ -50,7 +50,7 @@ tidy: ## Tidy go.mod and go.sum.
 
 .PHONY: lint
 lint: bin/golangci-lint ## Run the linters of .golangci.yaml.
-	@bin/golangci-lint run $(if $(ROOM),./$(ROOM)/...,./...)
+	@bin/golangci-lint run --allow-parallel-runners $(if $(ROOM),./$(ROOM)/...,./...)
 
 bin/golangci-lint: hack/lint/go.mod
 	@go build -C hack/lint -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -15,6 +16,9 @@ import (
 	"kumodo.io/convoy/e2e/harness"
 	"kumodo.io/convoy/e2e/install"
 )
+
+// errStillThere means that the hub was stopped in vain.
+var errStillThere = errors.New("the hub was stopped and still answers")
 
 // greeting is what the application's ConfigMap says in Git.
 const greeting = "Good morning"
@@ -74,11 +78,10 @@ func (s *stage) hubAway(ctx context.Context, v *voice) error {
 		return fmt.Errorf("waiting for the hub to end: %w", err)
 	}
 	v.line("kubectl --context hub -n %s scale deployment %s --replicas=0", install.HubNamespace, install.HubDeployment)
-	if _, err := s.hub.Plane.Kubectl(ctx, "-n", team, "get", "releases"); err != nil {
-		v.line("kubectl get releases fails, as it must: nobody serves them now")
-	} else {
-		return fmt.Errorf("the hub was stopped and still answers")
+	if _, err := s.hub.Plane.Kubectl(ctx, "-n", team, "get", "releases"); err == nil {
+		return errStillThere
 	}
+	v.line("kubectl get releases fails, as it must: nobody serves them now")
 	if err := restartAgent(ctx, edge); err != nil {
 		return err
 	}
@@ -147,7 +150,7 @@ func (s *stage) hubBack(ctx context.Context, v *voice) error {
 			return err
 		}
 	}
-	table, err := s.hub.Plane.Kubectl(ctx, "-n", team, "get", "clusters,releases", "-o", "wide")
+	table, err := s.hub.Plane.Kubectl(ctx, "-n", team, "get", "clusters,releases")
 	if err != nil {
 		return err
 	}

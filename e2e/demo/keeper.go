@@ -33,6 +33,8 @@ const (
 	// endTimeout is how long the keeper may take to end three clusters.
 	endTimeout = time.Minute
 	endPoll    = 50 * time.Millisecond
+	// maxMessage is how much of an error is told, in bytes; the log has all of it.
+	maxMessage = 800
 )
 
 var (
@@ -183,7 +185,7 @@ func keep(ctx context.Context) error {
 		err = os.WriteFile(filepath.Join(dir, doneFile), nil, 0o600)
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stdout, "\nThe demo ends here: %v\n", err)
+		fmt.Fprintf(os.Stdout, "\nThe demo ends here: %.*s\n", maxMessage, err.Error())
 		if kept, logsErr := stage.keepLogs(); logsErr == nil && len(kept) > 0 {
 			fmt.Fprintf(os.Stdout, "Logs: %s\n", strings.Join(kept, " "))
 		}

@@ -80,6 +80,14 @@ func isTrue(conditions []metav1.Condition, kind string) bool {
 
 // watchPart prints when an object appears on an edge, and when a Deployment runs.
 func watchPart(ctx context.Context, v *voice, edge *install.Edge, one part) error {
+	if one.resource == offers {
+		// Asked for a kind that it is just making, a server says "in a second",
+		// and clients wait that second. Its wave comes after the Deployment's.
+		available := harness.HasCondition("Available", metav1.ConditionTrue, "")
+		if _, err := harness.WaitFor(ctx, edge.Plane.Dynamic(), deployments, shop, web, available); err != nil {
+			return err
+		}
+	}
 	seen := false
 	_, err := harness.WaitFor(ctx, edge.Plane.Dynamic(), one.resource, one.namespace, one.name, func(object *unstructured.Unstructured) (bool, error) {
 		if !seen {

@@ -47,7 +47,7 @@ func (v *voice) plain(text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for line := range strings.Lines(text) {
-		fmt.Fprintf(v.out, "            %s\n", strings.TrimRight(line, "\n"))
+		fmt.Fprintln(v.out, strings.TrimRight("            "+line, " \n"))
 	}
 }
 
