@@ -103,6 +103,11 @@ func (c *cache) get(name string) *snapshot.Snapshot {
 	if entry == nil {
 		return nil
 	}
+	if entry.open != nil && entry.open.Corrupt() {
+		// Found while it was read: the next who wants it fetches it again.
+		_ = c.removeLocked(name)
+		return nil
+	}
 	entry.used = c.clock.Now()
 	if entry.open == nil {
 		open, err := snapshot.Open(filepath.Join(c.dir, name))
@@ -115,13 +120,6 @@ func (c *cache) get(name string) *snapshot.Snapshot {
 		c.closeSomeLocked(name)
 	}
 	return entry.open
-}
-
-// forget removes a snapshot that turned out to be corrupt.
-func (c *cache) forget(name string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.removeLocked(name)
 }
 
 // temp makes a folder for a snapshot that is being fetched.

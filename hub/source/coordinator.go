@@ -155,7 +155,7 @@ func (c *Coordinator) Resolve(ctx context.Context, repo *v1alpha1.GitRepository,
 	key := resolveKey(repo, w)
 	c.mu.Lock()
 	k := c.known[key]
-	if revision, err, ok := c.answerLocked(k, maxAge); ok {
+	if revision, ok, err := c.answerLocked(k, maxAge); ok {
 		c.mu.Unlock()
 		known(c.metrics.resolves)
 		return revision, err
@@ -190,17 +190,17 @@ func resolveKey(repo *v1alpha1.GitRepository, w wanted) string {
 }
 
 // answerLocked gives what is known, if it is good enough.
-func (c *Coordinator) answerLocked(k *knowledge, maxAge time.Duration) (Revision, error, bool) {
+func (c *Coordinator) answerLocked(k *knowledge, maxAge time.Duration) (Revision, bool, error) {
 	if k == nil {
-		return Revision{}, nil, false
+		return Revision{}, false, nil
 	}
 	now := c.clock.Now()
 	if k.failed != nil {
 		var own *Error
 		limited := errors.As(k.failed, &own) && own.retryAfter > 0
-		return Revision{}, k.failed, now.Before(k.retryAt) && (maxAge > 0 || limited)
+		return Revision{}, now.Before(k.retryAt) && (maxAge > 0 || limited), k.failed
 	}
-	return k.revision, nil, maxAge > 0 && now.Sub(k.revision.ResolvedAt) < maxAge
+	return k.revision, maxAge > 0 && now.Sub(k.revision.ResolvedAt) < maxAge, nil
 }
 
 // ask looks a ref up at the remote and remembers the answer.
@@ -292,7 +292,7 @@ func (c *Coordinator) Check(ctx context.Context, repo *v1alpha1.GitRepository) (
 	}
 	key := resolveKey(repo, w)
 	c.mu.Lock()
-	_, known, ok := c.answerLocked(c.known[key], 0)
+	_, ok, known := c.answerLocked(c.known[key], 0)
 	c.mu.Unlock()
 	if ok {
 		return Revision{}, known
@@ -321,12 +321,6 @@ func (c *Coordinator) Snapshot(ctx context.Context, repo *v1alpha1.GitRepository
 		return found, err
 	})
 	return flight.wait(ctx)
-}
-
-// Forget drops a snapshot that turned out to be corrupt while it was read; the
-// next one who wants it fetches it again.
-func (c *Coordinator) Forget(repo *v1alpha1.GitRepository, revision Revision) error {
-	return c.cache.forget(identity(repo) + "-" + revision.Commit)
 }
 
 func (c *Coordinator) fetch(ctx context.Context, repo *v1alpha1.GitRepository, commit, name string) (found *Snapshot, err error) {

@@ -29,7 +29,8 @@ const (
 	// maxMessageBytes of an error for a status.
 	maxMessageBytes = 512
 
-	// DefaultInterval and MinInterval of a source.
+	// DefaultInterval of a source that names none.
 	DefaultInterval = time.Minute
-	MinInterval     = 5 * time.Second
+	// MinInterval of a source.
+	MinInterval = 5 * time.Second
 )

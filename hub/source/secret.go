@@ -38,7 +38,7 @@ func (c *Coordinator) remote(ctx context.Context, repo *v1alpha1.GitRepository) 
 			return git.Remote{}, err
 		}
 		if remote.Auth, err = auth(data); err != nil {
-			return git.Remote{}, fmt.Errorf("Secret %s: %w", repo.Spec.SecretRef.Name, err)
+			return git.Remote{}, fmt.Errorf("the Secret %s: %w", repo.Spec.SecretRef.Name, err)
 		}
 	}
 	if repo.Spec.CASecretRef != nil {
@@ -56,11 +56,11 @@ func (c *Coordinator) remote(ctx context.Context, repo *v1alpha1.GitRepository) 
 // secret reads a Secret, if its use was checked.
 func (c *Coordinator) secret(ctx context.Context, repo *v1alpha1.GitRepository, name string) (map[string][]byte, error) {
 	if !slices.Contains(repo.Status.CheckedSecrets, name) {
-		return nil, fmt.Errorf("Secret %s: %w", name, ErrNotChecked)
+		return nil, fmt.Errorf("the Secret %s: %w", name, ErrNotChecked)
 	}
 	data, err := c.secrets.GetSecret(ctx, repo.Namespace, name)
 	if err != nil {
-		return nil, fmt.Errorf("Secret %s: %w", name, err)
+		return nil, fmt.Errorf("the Secret %s: %w", name, err)
 	}
 	return data, nil
 }

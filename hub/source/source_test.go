@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/netip"
@@ -94,7 +95,7 @@ func (w *world) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Coordinator = c
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
 	stopped := false
@@ -778,43 +779,33 @@ func TestAnotherObjectIsNotGivenWhatWasFetchedWithOthersCredentials(t *testing.T
 
 func TestWhatIsTooLargeIsRefusedByName(t *testing.T) {
 	pid := os.Getpid()
+	names := func(n int) []string {
+		var names []string
+		for i := range n {
+			names = append(names, fmt.Sprintf("app/%d/%d.yaml", i%100, i))
+		}
+		return names
+	}
 	tests := []struct {
 		name string
-		make func(*testing.T, *gittest.Repo)
+		make func(*gittest.Repo)
 		text string
 	}{
-		{"a file of 300 MiB", func(t *testing.T, r *gittest.Repo) {
-			r.Git("config", "core.bigFileThreshold", "1m")
-			r.Git("config", "core.compression", "1")
-			r.Write("app/huge.yaml", "")
-			if err := os.Truncate(r.Path("app/huge.yaml"), 300<<20); err != nil {
-				t.Fatal(err)
-			}
-		}, "app/huge.yaml: the object is too large: 300 MiB; a file may have 32 MiB"},
-		{"a file of 33 MiB as a delta of a small one", func(t *testing.T, r *gittest.Repo) {
+		{"a file of 60 MiB", func(r *gittest.Repo) { r.Import(strings.Repeat("x", 60<<20), "app/huge.yaml") }, "app/huge.yaml: the object is too large: 60 MiB; a file may have 32 MiB"},
+		{"a file of 33 MiB as a delta of a small one", func(r *gittest.Repo) {
 			base := strings.Repeat("0123456789abcdef", 1<<10)
 			r.Write("app/a.yaml", base)
 			r.Write("app/b.yaml", strings.Repeat(base, 33<<20/len(base)))
-			r.Git("config", "pack.window", "50")
+			r.Commit("large")
 		}, "app/b.yaml: the object is too large"},
-		{"more than 128 MiB together", func(t *testing.T, r *gittest.Repo) {
-			r.Git("config", "core.compression", "1")
-			for i := range 5 {
-				r.Write(strings.Repeat("x", i+1)+".yaml", strings.Repeat(string(rune('a'+i)), 30<<20))
-			}
-		}, "more than 128 MiB together"},
-		{"more than 10,000 files", func(t *testing.T, r *gittest.Repo) {
-			for i := range 10_001 {
-				r.Write("many/"+strings.Repeat("a", i%100+1)+"/"+strings.Repeat("b", i/100+1), "")
-			}
-		}, "more than 10000 files"},
+		{"more than 128 MiB together", func(r *gittest.Repo) { r.Import(strings.Repeat("x", 30<<20), names(5)...) }, "app/4/4.yaml: the files of the repository have more than 128 MiB together"},
+		{"more than 10,000 files", func(r *gittest.Repo) { r.Import("x", names(10_001)...) }, "the repository has more than 10000 files"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			root := t.TempDir()
 			repo := gittest.NewRepo(t, root, "app")
-			test.make(t, repo)
-			repo.Commit("large")
+			test.make(repo)
 			server := gittest.NewHTTP(t, root)
 			w := newWorld(t)
 			start := time.Now()
@@ -951,4 +942,30 @@ func TestCheckSaysWhetherASourceCanBeReached(t *testing.T) {
 	server.RequireBasic("me", "x")
 	_, err := w.Check(t.Context(), object)
 	wantFailure(t, err, v1alpha1.ReasonAuthFailed, "wants credentials")
+}
+
+func TestASnapshotThatWasDamagedOnDiskIsNoticedAndFetchedAgain(t *testing.T) {
+	root := t.TempDir()
+	repo := gittest.NewRepo(t, root, "app")
+	commit := repo.CommitFiles("one", map[string]string{"app/a.yaml": "good: content\n"})
+	server := gittest.NewHTTP(t, root)
+	w := newWorld(t)
+	object := gitRepository(server.RepoURL(repo))
+	snapshot, err := w.Snapshot(t.Context(), object, source.Revision{Commit: commit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := filepath.Glob(filepath.Join(w.options.CacheDir, "*", "content"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%v, %v", found, err)
+	}
+	if err := os.WriteFile(found[0], []byte("evil: content\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if files, err := untar(snapshot, "app"); err == nil || !strings.Contains(err.Error(), "corrupt: app/a.yaml") {
+		t.Errorf("%v, %v", files, err)
+	}
+	if _, files, err := w.get(t, object, commit, "app"); err != nil || files["app/a.yaml"] != "good: content\n" || server.Uploads() != 2 {
+		t.Errorf("%v, %v, %d fetches", files, err, server.Uploads())
+	}
 }

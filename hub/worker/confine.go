@@ -41,6 +41,8 @@ func Confine(args []string, barrier Barrier) (Limits, error) {
 	debug.SetMaxStack(maxStackBytes)
 	if limits.HeapBytes > 0 {
 		debug.SetMemoryLimit(limits.HeapBytes)
+		// A job is short and its process is bounded: rarer collections are worth the memory.
+		debug.SetGCPercent(workerGCPercent)
 	}
 	if err := setLimits(limits); err != nil {
 		return limits, err

@@ -11,6 +11,8 @@ const (
 	// maxStackBytes is the stack of one goroutine in a worker. Go's own limit of
 	// 1 GB would let a recursion take a gigabyte before it ends.
 	maxStackBytes = 64 << 20
+	// workerGCPercent is GOGC in a worker.
+	workerGCPercent = 400
 	// maxOpenFiles in a worker.
 	maxOpenFiles = 64
 	// watchEvery is how often the parent looks at a busy worker's memory.

@@ -79,7 +79,7 @@ func act(what string, call *worker.Call) (done, failed any) {
 		_, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 		return tell(err)
 	case "dial":
-		_, err := net.DialTimeout("tcp", "127.0.0.1:1", time.Second)
+		_, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "tcp", "127.0.0.1:1")
 		return tell(err)
 	case "listen":
 		_, err := net.Listen("tcp", "127.0.0.1:0")

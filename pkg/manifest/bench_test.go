@@ -4,6 +4,7 @@ package manifest_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -70,7 +71,7 @@ func BenchmarkRead1000(b *testing.B) {
 			b.Fatal(err)
 		}
 		for {
-			if _, err := reader.Next(); err == io.EOF {
+			if _, err := reader.Next(); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				b.Fatal(err)

@@ -146,7 +146,7 @@ func download(ctx context.Context, conn connection, request *request, name strin
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	n, err = io.Copy(out, sideband.NewDemuxer(sideband.Sideband64k, counted))
+	_, err = io.Copy(out, sideband.NewDemuxer(sideband.Sideband64k, counted))
 	if err != nil {
 		return 0, streamError(ctx, err)
 	}

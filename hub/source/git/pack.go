@@ -290,8 +290,8 @@ func (p *pack) inflate(object *packed, size int64) ([]byte, error) {
 	if size >= 0 && header.Length != size || header.Length > MaxFileBytes {
 		return nil, failf(ClassTooLarge, "an object of %d MiB; a file may have %d MiB", header.Length>>20, MaxFileBytes>>20)
 	}
-	// The length is the server's word: memory follows what really comes.
 	var content bytes.Buffer
+	content.Grow(int(header.Length)) // at most MaxFileBytes; growing by doubling would cost three times that
 	if _, _, err := p.scanner.NextObject(&content); err != nil {
 		return nil, broken(err)
 	}

@@ -104,3 +104,21 @@ func (r *Repo) Name() string { return filepath.Base(r.dir) }
 func ConfigMap(name string, size int) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {text: %q}\n", name, strings.Repeat("v", max(0, size-90)))
 }
+
+// Import makes a commit on the branch main out of files that never were on disk,
+// all with the same content, and gives the commit. It is for many or large files.
+func (r *Repo) Import(content string, names ...string) string {
+	r.t.Helper()
+	var stream bytes.Buffer
+	fmt.Fprintf(&stream, "blob\nmark :1\ndata %d\n%s\n", len(content), content)
+	stream.WriteString("commit refs/heads/main\ncommitter t <t@example.test> 1700000000 +0000\ndata 6\nimport\n")
+	for _, name := range names {
+		fmt.Fprintf(&stream, "M 100644 :1 %s\n", name)
+	}
+	cmd := exec.CommandContext(r.t.Context(), "git", "-c", "core.compression=1", "fast-import", "--quiet", "--force")
+	cmd.Dir, cmd.Stdin = r.dir, &stream
+	if out, err := cmd.CombinedOutput(); err != nil {
+		r.t.Fatalf("git fast-import: %v: %s", err, out)
+	}
+	return r.Bare("rev-parse", "refs/heads/main")
+}

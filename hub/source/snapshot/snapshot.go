@@ -9,13 +9,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 )
 
 const (
 	// maxIndexBytes bounds an index: 10,000 paths of 4 KiB.
 	maxIndexBytes = 64 << 20
-	// MaxFiles and MaxBytes below one path, links followed.
+	// MaxFiles below one path, links followed.
 	MaxFiles = 10_000
+	// MaxBytes below one path, links followed.
 	MaxBytes = 128 << 20
 	// maxHops of symbolic links on the way to one file.
 	maxHops = 40
@@ -28,6 +30,7 @@ type Snapshot struct {
 	size     int64
 	content  *os.File // closed by the runtime when the snapshot is let go
 	nodes    map[string]*node
+	corrupt  atomic.Bool
 	children map[string][]string // folder -> names, in order; "" is the root
 }
 
@@ -93,6 +96,9 @@ func (s *Snapshot) Commit() string { return s.commit }
 
 // Size on disk in bytes.
 func (s *Snapshot) Size() int64 { return s.size }
+
+// Corrupt reports that a file of the snapshot was found not to be what was fetched.
+func (s *Snapshot) Corrupt() bool { return s.corrupt.Load() }
 
 // Close gives the file back early. It is not needed: a snapshot that nobody holds
 // is closed with it.

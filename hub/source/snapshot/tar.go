@@ -99,6 +99,7 @@ func (s *Snapshot) tar(text string, w io.Writer) error {
 			return err
 		}
 		if e.Submodule == "" && (n != e.Size || hex.EncodeToString(sum.Sum(nil)) != e.SHA256) {
+			s.corrupt.Store(true)
 			return fmt.Errorf("%w: %s", ErrCorrupt, e.Name)
 		}
 		return nil
