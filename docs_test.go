@@ -164,6 +164,15 @@ func TestMakeTargetsNamedInThePagesExist(t *testing.T) {
 	}
 }
 
+func TestCIRunsTheTestCommandOfTheREADME(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"README.md", "CONTRIBUTING.md", ".ci/run"} {
+		if !regexp.MustCompile(`(?m)^(stage test |  stage test )?make test( |$)`).MatchString(read(t, file)) {
+			t.Errorf("%s does not run make test", file)
+		}
+	}
+}
+
 // foreign are flags of other programs that the pages and manifests speak of.
 var foreign = []string{
 	"--context", "--for", "--timeout", "--namespace", "--kubeconfig", "--server-side", "--from-literal", "--from-file",
