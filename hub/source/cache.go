@@ -48,6 +48,10 @@ const tempPrefix = "tmp-"
 // openCache takes over what an earlier process left, and removes what it left
 // half done.
 func openCache(dir string, most int64, clock clock.PassiveClock, m *metrics) (*cache, error) {
+	dir, err := filepath.Abs(dir) // workers write into it, and run in another folder
+	if err != nil {
+		return nil, fmt.Errorf("cache of sources: %w", err)
+	}
 	c := &cache{dir: dir, most: most, clock: clock, bytes: m.cacheBytes, evictions: m.evictions, entries: map[string]*cached{}}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cache of sources: %w", err)

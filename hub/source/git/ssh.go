@@ -11,11 +11,13 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
+	"golang.org/x/sys/unix"
 )
 
 // sshConnection runs git-upload-pack on the server, over one ssh session.
@@ -112,21 +114,19 @@ func clientConfig(remote Remote, u *url.URL, target string, trusted *bool) (*ssh
 // hostKeys makes the check of the server's key, and the algorithms for which a key
 // is known, so that the server shows one of those.
 func hostKeys(known []byte, target string) (ssh.HostKeyCallback, []string, error) {
-	// The library reads files only.
-	file, err := os.CreateTemp("", "known-hosts-")
+	// The library reads files only: one in memory, so that no disk has to be writable.
+	fd, err := unix.MemfdCreate("known_hosts", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, nil, err
 	}
-	_, err = file.Write(known)
-	err = errors.Join(err, file.Close())
+	file := os.NewFile(uintptr(fd), "/proc/self/fd/"+strconv.Itoa(fd))
 	var check ssh.HostKeyCallback
-	if err == nil {
-		check, err = knownhosts.New(file.Name())
-		if err != nil {
+	if _, err = file.Write(known); err == nil {
+		if check, err = knownhosts.New(file.Name()); err != nil {
 			err = failf(ClassHostKey, "known_hosts in the Secret cannot be read")
 		}
 	}
-	if err := errors.Join(err, os.Remove(file.Name())); err != nil {
+	if err := errors.Join(err, file.Close()); err != nil {
 		return nil, nil, err
 	}
 	// A key that no host has makes the check tell which ones it knows.
