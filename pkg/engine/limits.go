@@ -32,7 +32,7 @@ const (
 	watchMax = 60 * time.Minute
 	// watchRetryMin and watchRetryMax bound the pause after a failed watch.
 	watchRetryMin = 500 * time.Millisecond
-	watchRetryMax = 5 * time.Minute
+	watchRetryMax = 30 * time.Second
 	// watchShort: one that ends sooner counts as failed.
 	watchShort = 5 * time.Second
 

@@ -80,7 +80,7 @@ func (r *release) buildLocked() tunnel.Report {
 	}
 	s := r.tallyLocked(&out)
 	out.Counts.Total = int32(max(r.total, 0))
-	out.InSync, out.Healthy = r.inSyncLocked(s), healthyFinding(s)
+	out.InSync, out.Healthy = r.inSyncLocked(s), healthyFinding(s, s.applied, r.total)
 	if r.done {
 		out.InSync, out.Healthy = r.finding, r.finding
 	}
@@ -94,18 +94,13 @@ func (r *release) buildLocked() tunnel.Report {
 
 // tally is what the objects of a Release add up to.
 type tally struct {
-	unseen, moving, drifted, bad, unknown, stuck int
+	applied, unseen, moving, drifted, bad, unknown, stuck int
 	firstDrifted, firstBad, firstMoving          string
 }
 
 func (r *release) tallyLocked(out *tunnel.Report) tally {
 	var s tally
-	render := ""
-	if r.attempt != nil {
-		render = r.attempt.Objects.Digest
-	} else if r.applied != nil {
-		render = r.applied.Objects.Digest
-	}
+	render := digestOf(r.order.Objects)
 	add := func(o *object, reason, message string) {
 		out.Exceptions = append(out.Exceptions, tunnel.Exception{
 			Group: o.id.Group, Kind: o.id.Kind, Namespace: o.id.Namespace, Name: o.id.Name,
@@ -118,6 +113,9 @@ func (r *release) tallyLocked(out *tunnel.Report) tally {
 			out.Counts.Orphaned++
 			add(o, exceptionOrphaned, "left the render and was not pruned")
 			continue
+		}
+		if o.applied {
+			s.applied++
 		}
 		if o.applied && o.render != nil && o.render.Objects.Digest == render && !o.missing {
 			out.Counts.Applied++
@@ -208,7 +206,7 @@ func (r *release) inSyncLocked(s tally) tunnel.Finding {
 	return tunnel.Finding{Status: r.finding.Status, Reason: r.finding.Reason, Message: "the ordered render is not applied"}
 }
 
-func healthyFinding(s tally) tunnel.Finding {
+func healthyFinding(s tally, applied, total int) tunnel.Finding {
 	switch {
 	case s.bad > 0:
 		return tunnel.Finding{Status: tunnel.False, Reason: v1alpha1.ReasonDegraded, Message: clip(counted(s.firstBad, s.bad), maxMessage)}
@@ -216,6 +214,8 @@ func healthyFinding(s tally) tunnel.Finding {
 		return tunnel.Finding{Status: tunnel.False, Reason: v1alpha1.ReasonProgressing, Message: clip(s.firstMoving, maxMessage)}
 	case s.firstMoving != "", s.unseen > 0:
 		return tunnel.Finding{Status: tunnel.Unknown, Reason: v1alpha1.ReasonUnknown, Message: clip(s.firstMoving, maxMessage)}
+	case applied == 0 && total > 0 && s.moving == 0:
+		return tunnel.Finding{Status: tunnel.Unknown, Reason: v1alpha1.ReasonUnknown, Message: "nothing was applied yet"}
 	case s.moving > 0:
 		return tunnel.Finding{Status: tunnel.Unknown, Reason: v1alpha1.ReasonProgressing, Message: fmt.Sprintf("%d objects not applied yet", s.moving)}
 	}

@@ -345,6 +345,11 @@ func (rn *Runner) Accept(order tunnel.Order, signed tunnel.Signed) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.stopping {
+		// Its last order was acknowledged this moment. A UID is never used again, so
+		// this order can only be older.
+		return &Refusal{Reason: v1alpha1.ReasonOrderRefused, Sequence: order.Sequence, Err: ErrOlderSequence}
+	}
 	if order.Sequence <= r.order.Sequence {
 		return nil // another call was quicker
 	}
