@@ -36,9 +36,6 @@ const informerResync = 10 * time.Minute
 // library turns our Config into the library's.
 func (c Config) library(sch *scheme.Scheme) (*genericapiserver.RecommendedConfig, error) {
 	o := c.Options
-	if len(o.Etcd.StorageConfig.Transport.ServerList) == 0 {
-		return nil, ErrNoEtcd
-	}
 	config := genericapiserver.NewRecommendedConfig(sch.Codecs)
 	config.Serializer = scheme.JSONOnly(sch.Codecs)
 	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
@@ -48,6 +45,8 @@ func (c Config) library(sch *scheme.Scheme) (*genericapiserver.RecommendedConfig
 	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
 	config.OpenAPIV3Config.Info.Title = "convoy"
 	config.AddReadyzChecks(c.ReadyzChecks...)
+	// Without it watches, of which the host holds many, are not told to end.
+	config.ShutdownWatchTerminationGracePeriod = watchGrace
 
 	if err := c.applyStorage(config, sch); err != nil {
 		return nil, err
@@ -73,6 +72,10 @@ func (c Config) applyStorage(config *genericapiserver.RecommendedConfig, sch *sc
 	gvs := scheme.GroupVersions()
 	o.Etcd.StorageConfig.Codec = sch.Codecs.LegacyCodec(gvs...)
 	o.Etcd.StorageConfig.EncodeVersioner = schema.GroupVersions(gvs)
+	if o.Standalone {
+		// Nobody would ever carry out what a finalizer of the collector waits for.
+		o.Etcd.EnableGarbageCollection = false
+	}
 	transformers, err := compress.New()
 	if err != nil {
 		return err

@@ -14,6 +14,8 @@ var (
 	ErrNoEtcd = errors.New("no etcd: give --etcd-servers, or --embedded-etcd with --data-dir")
 	// ErrNoHost is returned when there is neither a host cluster nor --standalone.
 	ErrNoHost = errors.New("no host cluster: give --kubeconfig, run in a cluster, or use --standalone")
+	// ErrFormat is returned when etcd holds what a newer hub wrote.
+	ErrFormat = errors.New("etcd was written by a newer hub: run that version or a newer one")
 	// ErrShards refuses a number of shards.
 	ErrShards = errors.New("--shards is out of range")
 	// ErrStandaloneFlag refuses a flag that needs a host cluster.

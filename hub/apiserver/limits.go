@@ -29,6 +29,12 @@ const (
 	// written at every start.
 	adminLifetime = 365 * 24 * time.Hour
 
+	// watchGrace is how long the end of the server waits for watches to end, which
+	// they do at once when told, and shutdownTimeout for connections to close after
+	// that: the library's own is a minute.
+	watchGrace      = 5 * time.Second
+	shutdownTimeout = 5 * time.Second
+
 	// readyInterval is how often a starting server asks itself whether it is ready.
 	readyInterval = 20 * time.Millisecond
 

@@ -71,28 +71,35 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := c.library(sch)
-	if err != nil {
-		return nil, err
-	}
-	// The library closes the listener only when it ran.
-	fail := func(err error) (*Server, error) {
-		return nil, errors.Join(err, config.SecureServing.Listener.Close())
+	if len(c.Options.Etcd.StorageConfig.Transport.ServerList) == 0 {
+		return nil, ErrNoEtcd
 	}
 	etcd, err := newEtcdClient(ctx, c.Options.Etcd.StorageConfig.Transport)
 	if err != nil {
-		return fail(err)
+		return nil, err
+	}
+	// Before the library opens anything, which only a server that ran closes.
+	if err := checkFormat(ctx, etcd); err != nil {
+		return nil, errors.Join(err, etcd.Close())
+	}
+	config, err := c.library(sch)
+	if err != nil {
+		return nil, errors.Join(err, etcd.Close())
+	}
+	fail := func(err error) (*Server, error) {
+		return nil, errors.Join(err, config.SecureServing.Listener.Close(), etcd.Close())
 	}
 	generic, err := config.Complete().New("convoy", genericapiserver.NewEmptyDelegate())
 	if err != nil {
-		return fail(errors.Join(fmt.Errorf("build API server: %w", err), etcd.Close()))
+		return fail(fmt.Errorf("build API server: %w", err))
 	}
+	generic.ShutdownTimeout = shutdownTimeout
 	core, source, storage, err := newStorage(storageOptions{
 		scheme: sch, rest: config.RESTOptionsGetter, shards: c.Options.Shards, clock: c.Clock,
 		join: c.Join, authorizer: config.Authorization.Authorizer,
 	})
 	if err != nil {
-		return fail(errors.Join(err, etcd.Close()))
+		return fail(err)
 	}
 	gvs := scheme.GroupVersions()
 	err = generic.InstallAPIGroups(
@@ -100,7 +107,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		group(sch, gvs[1].Group, gvs[1].Version, source),
 	)
 	if err != nil {
-		return fail(errors.Join(fmt.Errorf("install API groups: %w", err), etcd.Close()))
+		return fail(fmt.Errorf("install API groups: %w", err))
 	}
 	return &Server{
 		generic: generic, storage: storage, etcd: etcd, serving: c.Serving, clock: c.Clock,

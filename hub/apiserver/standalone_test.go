@@ -50,6 +50,7 @@ func TestWithoutAHostOnlyHoldersOfACertificateGetIn(t *testing.T) {
 		"a viewer does not sync":          {with(apiserver.GroupViewer), http.MethodPost, one + "/sync", sync, http.StatusForbidden},
 		"a certificate of no group of ours, as an agent has, is nobody's": {with("convoy:agent"), http.MethodGet, list, "", http.StatusUnauthorized},
 		"a certificate cannot make its holder a master":                   {with("system:masters"), http.MethodGet, list, "", http.StatusUnauthorized},
+		"a viewer does not see profiles":                                  {with(apiserver.GroupViewer), http.MethodGet, "/debug/pprof/", "", http.StatusForbidden},
 		"Secrets are not served":                                          {with(apiserver.GroupAdmin), http.MethodGet, "/api/v1/namespaces/team/secrets", "", http.StatusNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,5 +91,18 @@ func TestTheAdminKubeconfigWorksAndIsForItsOwnerAlone(t *testing.T) {
 	}
 	if !strings.HasPrefix(s.URL(), "https://127.0.0.1:") {
 		t.Errorf("listens at %s, want loopback", s.URL())
+	}
+}
+
+func TestWithoutAHostADeletionDoesNotWaitForAGarbageCollector(t *testing.T) {
+	t.Parallel()
+	s := apiservertest.Start(t)
+	create(t, newClient(t, s), newGitRepository("team", "app"))
+	path := sourcePath + "/namespaces/team/gitrepositories/app"
+	if a := raw(t, s, http.MethodDelete, path+"?propagationPolicy=Foreground", ""); a.code != http.StatusOK {
+		t.Fatalf("%d %s", a.code, a.body)
+	}
+	if a := raw(t, s, http.MethodGet, path, ""); a.code != http.StatusNotFound {
+		t.Errorf("still there: %s", a.body)
 	}
 }

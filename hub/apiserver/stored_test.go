@@ -5,6 +5,7 @@ package apiserver_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -36,8 +37,8 @@ func TestObjectsLieInEtcdAsCompressedJSONUnderOurPrefix(t *testing.T) {
 	var keys []string
 	for _, kv := range all.Kvs {
 		key := string(kv.Key)
-		if key == "compact_rev_key" {
-			continue // the library's own
+		if key == "compact_rev_key" || key == apiserver.EtcdPrefix+"/format" {
+			continue // the library's own, and the number of our format
 		}
 		keys = append(keys, key)
 		if !bytes.HasPrefix(kv.Value, []byte{0x28, 0xb5, 0x2f, 0xfd}) {
@@ -88,6 +89,21 @@ func TestAnObjectStoredUncompressedIsReadAndCompressedByItsNextWrite(t *testing.
 	}
 	if len(got.Kvs) != 1 || !bytes.HasPrefix(got.Kvs[0].Value, []byte{0x28, 0xb5, 0x2f, 0xfd}) {
 		t.Errorf("still uncompressed: %.40q", got.Kvs[0].Value)
+	}
+}
+
+func TestAHubRefusesWhatANewerHubWrote(t *testing.T) {
+	t.Parallel()
+	s := apiservertest.Start(t)
+	if _, err := s.EtcdClient().Put(t.Context(), apiserver.EtcdPrefix+"/format", "2"); err != nil {
+		t.Fatal(err)
+	}
+	o := apiserver.NewOptions()
+	o.Standalone = true
+	o.Etcd.StorageConfig.Transport.ServerList = []string{s.Etcd.Endpoint()}
+	_, err := apiserver.New(t.Context(), apiserver.Config{Options: o, Serving: s.Keyring.ServingCA, HubCA: s.Keyring.HubCA.PEM})
+	if !errors.Is(err, apiserver.ErrFormat) {
+		t.Errorf("got %v, want %v", err, apiserver.ErrFormat)
 	}
 }
 
