@@ -65,7 +65,8 @@ func waits(w *work, ordered tunnel.Order, isOrdered bool) bool {
 	case status.RenderRef != status.AppliedRef:
 		return true
 	}
-	return ordered.Policy != policyOf(w.release)
+	policy := policyOf(w.release)
+	return ordered.Policy != policy && (policy.Automatic || ordered.Policy.Automatic)
 }
 
 // decision is what becomes of a render.
@@ -77,6 +78,11 @@ type decision struct {
 }
 
 // decide is the whole rule of when there is a new order.
+//
+// An order applies, and so undoes what was changed by hand. In manual mode there
+// is one only when it was asked for, with one exception: the order that tells
+// the agent that the mode is manual now. Other changes of the policy matter when
+// something is applied, and go with the next order.
 func decide(asked bool, policy tunnel.Policy, cluster types.UID, render wanted, ordered tunnel.Order, isOrdered bool) decision {
 	may := policy.Automatic || asked
 	if !isOrdered || types.UID(ordered.ClusterUID) != cluster {
@@ -85,20 +91,19 @@ func decide(asked bool, policy tunnel.Policy, cluster types.UID, render wanted, 
 		}
 		return decision{manual: true}
 	}
-	if ordered.Objects.Digest != render.objects.Digest {
-		if may {
-			return decision{order: &render}
-		}
-		if ordered.Policy == policy {
-			return decision{manual: true}
-		}
-		// What is enforced stays, under the policy of now.
-		return decision{manual: true, order: &wanted{objects: *ordered.Objects, sealed: ordered.Sealed, revision: ordered.Revision}}
-	}
-	if asked || ordered.Policy != policy {
+	newer := ordered.Objects.Digest != render.objects.Digest
+	switch {
+	case asked, may && newer, may && ordered.Policy != policy:
 		return decision{order: &render}
+	case !may && ordered.Policy.Automatic:
+		return decision{manual: newer, order: enforced(ordered)}
 	}
-	return decision{}
+	return decision{manual: newer}
+}
+
+// enforced is the render that the current order names.
+func enforced(ordered tunnel.Order) *wanted {
+	return &wanted{objects: *ordered.Objects, sealed: ordered.Sealed, revision: ordered.Revision}
 }
 
 // finish makes the rest of the outcome.
@@ -127,8 +132,8 @@ func (r *Reconciler) finish(w *work, ready bool) {
 	if !current {
 		// What is enforced stays enforced, under the policy of now.
 		if isOrdered && types.UID(ordered.ClusterUID) == w.cluster.UID {
-			if ordered.Policy != policy {
-				r.order(w, wanted{objects: *ordered.Objects, sealed: ordered.Sealed, revision: ordered.Revision}, policy)
+			if ordered.Policy != policy && (policy.Automatic || ordered.Policy.Automatic) {
+				r.order(w, *enforced(ordered), policy)
 			}
 			if !policy.Automatic && status.RenderRef != ordered.Objects.Digest {
 				w.outcome.Waiting = manualSync(status.SourceRevision)

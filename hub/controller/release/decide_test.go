@@ -37,6 +37,8 @@ func TestWhenThereIsANewOrder(t *testing.T) {
 		"another digest is ordered in manual mode when asked":         {asked: true, policy: manual, render: fresh, ordered: has(manual), order: "new"},
 		"another policy orders the same digest":                       {policy: tunnel.Policy{Automatic: true, Replace: true}, render: old, ordered: has(automatic), order: "old"},
 		"a sync orders the same digest again":                         {asked: true, policy: automatic, render: old, ordered: has(automatic), order: "old"},
+		"another policy in manual mode goes with the next order":      {policy: tunnel.Policy{Replace: true}, render: old, ordered: has(manual)},
+		"another policy and digest in manual mode wait":               {policy: tunnel.Policy{Replace: true}, render: fresh, ordered: has(manual), manual: true},
 		"turning manual orders what is enforced":                      {policy: manual, render: old, ordered: has(automatic), order: "old"},
 		"turning manual with another digest orders what is enforced":  {policy: manual, render: fresh, ordered: has(automatic), order: "old", manual: true},
 		"turning automatic orders what waited":                        {policy: automatic, render: fresh, ordered: has(manual), order: "new"},
