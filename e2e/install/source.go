@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
 
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
 	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
@@ -53,6 +56,34 @@ func Release(namespace, name, cluster, repository, path string, mods ...func(*co
 		mod(r)
 	}
 	return r
+}
+
+// Create makes many Releases at once, as a controller would that knows no rate
+// limit of its own.
+func (h *Hub) Create(ctx context.Context, releases ...*corev1alpha1.Release) error {
+	config := h.Plane.RESTConfig()
+	config.QPS = -1
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("create: %w", err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(16)
+	for _, release := range releases {
+		group.Go(func() error {
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(release)
+			if err != nil {
+				return fmt.Errorf("create %s: %w", release.Name, err)
+			}
+			delete(content, "status")
+			_, err = client.Resource(Releases).Namespace(release.Namespace).Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
+			if err != nil {
+				return fmt.Errorf("create %s: %w", release.Name, err)
+			}
+			return nil
+		})
+	}
+	return group.Wait() //nolint:wrapcheck // wrapped above
 }
 
 // ApplyObjects gives objects to kubectl apply on the hub's host. Status and
