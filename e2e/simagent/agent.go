@@ -22,8 +22,7 @@ import (
 
 // stats of a whole fleet.
 type stats struct {
-	accepted, refused, applied, acknowledged, fetchFailed atomic.Int64
-	heads                                                 atomic.Int64
+	accepted, refused, applied, acknowledged, heads, fetchFailed, fetchRetried atomic.Int64
 }
 
 // engine stands in for the real one: it takes each order, fetches its layers,
@@ -51,6 +50,9 @@ func newEngine(ctx context.Context, s *stats, settle time.Duration, fetch bool) 
 		orders: map[string]tunnel.Order{}, newest: map[string]tunnel.Report{}, counter: time.Now().UnixMilli(),
 	}
 }
+
+// fetchTries of one layer: a hub that pushes to all at once may be slow.
+const fetchTries = 5
 
 var (
 	errOlder   = errors.New("older than what is held")
@@ -131,7 +133,12 @@ func (e *engine) fetchAll(order tunnel.Order) error {
 		if l == nil {
 			continue
 		}
-		if err := e.fetchOne(*l, l == order.Sealed, order.Release.UID); err != nil {
+		err := e.fetchOne(*l, l == order.Sealed, order.Release.UID)
+		for try := 1; err != nil && try < fetchTries && !errors.Is(err, errDigest) && e.ctx.Err() == nil; try++ {
+			e.stats.fetchRetried.Add(1)
+			err = e.fetchOne(*l, l == order.Sealed, order.Release.UID)
+		}
+		if err != nil {
 			return err
 		}
 	}

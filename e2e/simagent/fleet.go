@@ -71,6 +71,7 @@ type line struct {
 	Applied      int64   `json:"applied"`
 	Acknowledged int64   `json:"acknowledged"`
 	FetchFailed  int64   `json:"fetchFailed"`
+	FetchRetried int64   `json:"fetchRetried"`
 	Heads        int64   `json:"heads"`
 }
 
@@ -88,7 +89,7 @@ func (f *fleet) line() line {
 	l := line{
 		Seconds: time.Since(f.began).Seconds(), Agents: f.opts.Agents, Accepted: f.stats.accepted.Load(),
 		Refused: f.stats.refused.Load(), Applied: f.stats.applied.Load(), Acknowledged: f.stats.acknowledged.Load(),
-		FetchFailed: f.stats.fetchFailed.Load(), Heads: f.stats.heads.Load(),
+		FetchFailed: f.stats.fetchFailed.Load(), FetchRetried: f.stats.fetchRetried.Load(), Heads: f.stats.heads.Load(),
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,7 +122,7 @@ func (f *fleet) run(ctx context.Context) error {
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return err //nolint:wrapcheck // made above
+		return err // made above
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +19,16 @@ import (
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if args := os.Getenv(hubVariable); args != "" {
+		if err := hubProcess(args, os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func TestAnAgentJoinsTakesItsOrdersAndReports(t *testing.T) {
 	ctx := logr.NewContext(t.Context(), testr.New(t))

@@ -21,7 +21,6 @@ type session struct {
 	id     tunnel.ClusterID
 	bound  string // fingerprint of the key that joined
 	link   *tunnel.Session
-	client *tunnel.Client
 	since  time.Time
 	refuse *Refusal // set when the session may do nothing but hear why
 
@@ -55,7 +54,7 @@ func (g *Gateway) serveSession(ctx context.Context, conn *tunnel.Conn, establish
 		return
 	}
 	established()
-	s.id, s.bound, s.link, s.client = id, bound, link, tunnel.NewClient(link)
+	s.id, s.bound, s.link = id, bound, link
 	life := min(tunnel.SessionTTL+tunnel.HandshakeTimeout, link.Peer.NotAfter.Sub(g.opts.Now()))
 	link.Peer = nil
 	if s.refuse = g.authorize(id, bound); s.refuse != nil {
@@ -67,6 +66,13 @@ func (g *Gateway) serveSession(ctx context.Context, conn *tunnel.Conn, establish
 		g.log.Info("session displaced by a newer one", "cluster", id.String(), "old", old.link.Conn.RemoteAddr().String(), "new", conn.RemoteAddr().String())
 		closeLink(old.link)
 	}
+	// From here on with a fresh stack: the handshake has made this one grow.
+	g.running.Go(func() { s.live(ctx, life) })
+}
+
+// live is the rest of a session's life.
+func (s *session) live(ctx context.Context, life time.Duration) {
+	g, link, id := s.gw, s.link, s.id
 	accepting := make(chan struct{})
 	go func() {
 		defer close(accepting)

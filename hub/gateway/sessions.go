@@ -81,7 +81,7 @@ func (s *Sessions) Call(clusterUID string, r *http.Request) (*http.Response, err
 		return nil, fmt.Errorf("cluster %s: %w", clusterUID, ErrAway)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), CallTimeout)
-	resp, err := one.client.Do(r.WithContext(ctx))
+	resp, err := tunnel.NewClient(one.link).Do(r.WithContext(ctx))
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("call agent of %s: %w", one.id, err)
