@@ -136,11 +136,11 @@ func (h *host) testExplain(t *testing.T) {
 
 func (h *host) testKubectl(t *testing.T) {
 	h.namespace(t, "work")
-	path := file(t, manifests)
+	path := h.file(t, manifests)
 	contains(t, h.kubectl(t, "-n", "work", "apply", "-f", path), "release.core.convoy.kumodo.io/web created")
 	contains(t, h.kubectl(t, "-n", "work", "apply", "-f", path), "release.core.convoy.kumodo.io/web unchanged", "cluster.core.convoy.kumodo.io/edge-1 unchanged", "gitrepository.source.convoy.kumodo.io/app unchanged")
 
-	changed := file(t, strings.ReplaceAll(manifests, "path: deploy", "path: other"))
+	changed := h.file(t, strings.ReplaceAll(manifests, "path: deploy", "path: other"))
 	contains(t, h.refused(t, "-n", "work", "diff", "-f", changed), "exit status 1")
 	contains(t, h.kubectl(t, "-n", "work", "apply", "-f", changed), "release.core.convoy.kumodo.io/web configured")
 	contains(t, h.kubectl(t, "-n", "work", "get", "rel", "web", "-o", "jsonpath={.spec.content.path} {.metadata.generation}"), "other 2")
@@ -160,7 +160,7 @@ func (h *host) testKubectl(t *testing.T) {
 		t.Errorf("selected %q", out)
 	}
 	contains(t, h.refused(t, "-n", "work", "patch", "rel", "web", "--type=merge", "-p", `{"spec":{"clusterRef":{"name":"other"}}}`), "spec.clusterRef.name", "immutable")
-	contains(t, h.refused(t, "-n", "work", "apply", "-f", file(t, strings.ReplaceAll(manifests, "content: {path: deploy}", "pin: {}"))), "unknown field", "spec.pin")
+	contains(t, h.refused(t, "-n", "work", "apply", "-f", h.file(t, strings.ReplaceAll(manifests, "content: {path: deploy}", "pin: {}"))), "unknown field", "spec.pin")
 
 	waited := make(chan error, 1)
 	go func() {
@@ -182,24 +182,24 @@ func (h *host) testKubectl(t *testing.T) {
 
 func (h *host) testServerSideApply(t *testing.T) {
 	h.namespace(t, "owned")
-	path := file(t, manifests)
+	path := h.file(t, manifests)
 	contains(t, h.kubectl(t, "-n", "owned", "apply", "--server-side", "--field-manager=alice", "-f", path), "release.core.convoy.kumodo.io/web serverside-applied")
 	for _, object := range []string{"rel/web", "cvc/edge-1", "cvgit/app"} {
 		managed := h.kubectl(t, "-n", "owned", "get", object, "-o", "jsonpath={.metadata.managedFields}")
 		contains(t, managed, `"manager":"alice"`, `"f:spec"`)
 	}
-	other := file(t, strings.NewReplacer("path: deploy", "path: other", "region: eu", "region: us", "team/app.git", "team/other.git").Replace(manifests))
+	other := h.file(t, strings.NewReplacer("path: deploy", "path: other", "region: eu", "region: us", "team/app.git", "team/other.git").Replace(manifests))
 	contains(t, h.refused(t, "-n", "owned", "apply", "--server-side", "--field-manager=bob", "-f", other), `conflict with "alice"`, ".spec.content.path", ".spec.metadata.region", ".spec.url")
 	h.kubectl(t, "-n", "owned", "apply", "--server-side", "--force-conflicts", "--field-manager=bob", "-f", other)
 }
 
 func (h *host) testNamespaceLifecycle(t *testing.T) {
-	contains(t, h.refused(t, "-n", "never-made", "apply", "-f", file(t, manifests)), `namespaces "never-made" not found`)
+	contains(t, h.refused(t, "-n", "never-made", "apply", "-f", h.file(t, manifests)), `namespaces "never-made" not found`)
 }
 
 func (h *host) testPolicy(t *testing.T) {
 	h.namespace(t, "governed")
-	h.kubectl(t, "apply", "-f", file(t, `
+	h.kubectl(t, "apply", "-f", h.file(t, `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: no-force}
@@ -219,7 +219,7 @@ spec:
   policyName: no-force
   validationActions: [Deny]
 `))
-	release := file(t, `
+	release := h.file(t, `
 apiVersion: core.convoy.kumodo.io/v1alpha1
 kind: Release
 metadata: {name: forced}
@@ -249,7 +249,7 @@ spec:
 
 func (h *host) testRoles(t *testing.T) {
 	h.namespace(t, "roles")
-	h.kubectl(t, "-n", "roles", "apply", "-f", file(t, manifests))
+	h.kubectl(t, "-n", "roles", "apply", "-f", h.file(t, manifests))
 	for _, role := range []string{"view", "edit", "admin"} {
 		h.kubectl(t, "-n", "roles", "create", "rolebinding", role, "--clusterrole="+role, "--user="+role+"er")
 	}
@@ -285,7 +285,7 @@ func (h *host) testRoles(t *testing.T) {
 func (h *host) testSecretReference(t *testing.T) {
 	h.namespace(t, "guarded")
 	h.kubectl(t, "-n", "guarded", "create", "rolebinding", "edit", "--clusterrole=convoy-edit", "--user=dev")
-	repository := file(t, `
+	repository := h.file(t, `
 apiVersion: source.convoy.kumodo.io/v1alpha1
 kind: GitRepository
 metadata: {name: app}

@@ -37,6 +37,8 @@ type host struct {
 	*harness.Plane
 	ctx    context.Context
 	server *apiserver.Server
+	// dir is for manifests.
+	dir string
 }
 
 // startHost installs manifests/hub, without running its Deployment, and serves
@@ -63,7 +65,7 @@ func startHost(t *testing.T) *host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &host{Plane: p, ctx: ctx, server: serve(ctx, t, "--kubeconfig="+kubeconfig, "--secure-port="+strconv.Itoa(port), "--bind-address=127.0.0.1")}
+	h := &host{Plane: p, ctx: ctx, dir: t.TempDir(), server: serve(ctx, t, "--kubeconfig="+kubeconfig, "--secure-port="+strconv.Itoa(port), "--bind-address=127.0.0.1")}
 
 	// As in an installation where the hub was there first.
 	if _, err := p.Kubectl(ctx, "apply", "-f", filepath.Join(root, "manifests", "hub", "50-apiservices.yaml")); err != nil {
@@ -146,12 +148,12 @@ func letGo(ctx context.Context, s apiserver.Storage) error {
 	releases := cache.NewReflectorWithOptions(s.Releases.ListWatch(), &corev1alpha1.Release{}, follow(func(o any) {
 		if r, ok := o.(*corev1alpha1.Release); ok && r.DeletionTimestamp != nil {
 			// It is seen again if this fails.
-			_ = s.Releases.RemoveFinalizer(ctx, types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, r.UID, corev1alpha1.FinalizerRelease) //nolint:errcheck // see above
+			_ = s.Releases.RemoveFinalizer(ctx, types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, r.UID, corev1alpha1.FinalizerRelease)
 		}
 	}), cache.ReflectorOptions{})
 	clusters := cache.NewReflectorWithOptions(s.Clusters.ListWatch(), &corev1alpha1.Cluster{}, follow(func(o any) {
 		if c, ok := o.(*corev1alpha1.Cluster); ok && c.DeletionTimestamp != nil {
-			_ = s.Clusters.RemoveFinalizer(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.Name}, c.UID, corev1alpha1.FinalizerCluster) //nolint:errcheck // as above
+			_ = s.Clusters.RemoveFinalizer(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.Name}, c.UID, corev1alpha1.FinalizerCluster)
 		}
 	}), cache.ReflectorOptions{})
 	done := make(chan struct{})
@@ -207,19 +209,14 @@ func wait(ctx context.Context, t *testing.T, name string, ready <-chan struct{})
 	}
 }
 
-// file writes a manifest and gives its path. The path has none of the test's
-// name, since a comma in it would be two paths to kubectl.
-func file(t *testing.T, content string) string {
+// file writes a manifest and gives its path. It is not in the subtest's own
+// folder, whose name may hold a comma, which would be two paths to kubectl.
+func (h *host) file(t *testing.T, content string) string {
 	t.Helper()
-	f, err := os.CreateTemp("", "convoy-manifest-*.yaml")
+	f, err := os.CreateTemp(h.dir, "manifest-*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := os.Remove(f.Name()); err != nil {
-			t.Error(err)
-		}
-	})
 	_, werr := f.WriteString(content)
 	if err := errors.Join(werr, f.Close()); err != nil {
 		t.Fatal(err)

@@ -68,7 +68,7 @@ func dynamicClient(t *testing.T, s *apiservertest.Server) dynamic.Interface {
 func managersOf(u *unstructured.Unstructured) map[string]string {
 	out := map[string]string{}
 	for _, f := range u.GetManagedFields() {
-		out[f.Manager+"/"+string(f.Operation)+"/"+f.Subresource] = string(f.FieldsV1.Raw)
+		out[f.Manager+"/"+string(f.Operation)+"/"+f.Subresource] = f.FieldsV1.GetRawString()
 	}
 	return out
 }

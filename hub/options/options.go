@@ -114,8 +114,7 @@ func Parse(args []string, out io.Writer) (*Options, error) {
 		all.AddFlagSet(sections.FlagSets[name])
 	}
 	all.Usage = func() {
-		// Nothing can be done about an output that refuses help.
-		fmt.Fprintln(out, "Usage: convoy-hub [flags]") //nolint:errcheck // see above
+		fmt.Fprintln(out, "Usage: convoy-hub [flags]")
 		cliflag.PrintSections(out, *sections, helpWidth)
 	}
 	if err := all.Parse(args); err != nil {

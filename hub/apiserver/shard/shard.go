@@ -22,7 +22,6 @@ func Of(namespace, name string, shards int) string {
 		return "0"
 	}
 	h := fnv.New32a()
-	// A hash's Write never returns an error.
-	h.Write([]byte(namespace + "/" + name)) //nolint:errcheck // see above
+	h.Write([]byte(namespace + "/" + name))
 	return strconv.FormatUint(uint64(h.Sum32())%uint64(shards), 10)
 }
