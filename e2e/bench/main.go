@@ -85,7 +85,7 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b := &bed{out: newReport()}
+	b := &bed{out: newReport(os.Stdout)}
 	if b.git, err = gitserver.Start(ctx, dir, "127.0.0.1:0"); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -14,15 +15,19 @@ import (
 )
 
 // report collects rows: what was measured, the goal, the figure.
-type report struct{ rows []row }
+type report struct {
+	rows []row
+	// progress is told each row as it is made.
+	progress io.Writer
+}
 
 type row struct{ what, goal, figure string }
 
-func newReport() *report { return &report{} }
+func newReport(progress io.Writer) *report { return &report{progress: progress} }
 
 func (r *report) add(what, goal, format string, args ...any) {
 	r.rows = append(r.rows, row{what, goal, fmt.Sprintf(format, args...)})
-	fmt.Printf("%s: %s (goal: %s)\n", what, r.rows[len(r.rows)-1].figure, goal)
+	fmt.Fprintf(r.progress, "%s: %s (goal: %s)\n", what, r.rows[len(r.rows)-1].figure, goal)
 }
 
 // String gives the table.

@@ -38,10 +38,7 @@ const (
 	edge = "edge-1"
 )
 
-var (
-	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-)
+var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
 // fleet is what all tests of the package share.
 type fleet struct {

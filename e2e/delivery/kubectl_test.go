@@ -67,7 +67,7 @@ func TestEveryKindThatUsersWriteKeepsManagedFields(t *testing.T) {
 			for _, entry := range u.GetManagedFields() {
 				managers = append(managers, entry.Manager+"/"+string(entry.Operation))
 				if entry.Manager == "alice" && entry.Operation == metav1.ManagedFieldsOperationApply {
-					fields = string(entry.FieldsV1.Raw)
+					fields = entry.FieldsV1.GetRawString()
 				}
 			}
 			if !strings.Contains(fields, kind.field) {

@@ -33,7 +33,7 @@ import (
 // Server serves every repository made with Repository. Close ends it.
 type Server struct {
 	dir      string
-	listener net.Listener
+	port     int
 	http     *http.Server
 	ca       []byte
 	requests atomic.Int64
@@ -64,7 +64,11 @@ func start(ctx context.Context, dir, addr string, certificate tls.Certificate, c
 	if err != nil {
 		return nil, fmt.Errorf("git server: %w", err)
 	}
-	s := &Server{dir: dir, listener: listener, ca: ca, done: make(chan error, 1)}
+	address, ok := listener.Addr().(*net.TCPAddr)
+	if !ok {
+		return nil, fmt.Errorf("git server listens on %s, which has no port", listener.Addr())
+	}
+	s := &Server{dir: dir, port: address.Port, ca: ca, done: make(chan error, 1)}
 	handler := &cgi.Handler{
 		Path: backend,
 		Env:  []string{"GIT_PROJECT_ROOT=" + dir, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_NOSYSTEM=1", "HOME=" + dir},
@@ -87,7 +91,7 @@ func (s *Server) URL(name string) string {
 }
 
 // Port that the server listens on.
-func (s *Server) Port() int { return s.listener.Addr().(*net.TCPAddr).Port }
+func (s *Server) Port() int { return s.port }
 
 // CA is the PEM certificate that clients have to trust.
 func (s *Server) CA() []byte { return s.ca }

@@ -196,6 +196,7 @@ func (h *Hub) MetricsURL() string { return "http://" + loopback(h.MetricsPort) +
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
 func waitReady(ctx context.Context, port int) error {
+	client := &http.Client{Timeout: 5 * time.Second}
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -203,7 +204,7 @@ func waitReady(ctx context.Context, port int) error {
 		if err != nil {
 			return err
 		}
-		response, err := http.DefaultClient.Do(request)
+		response, err := client.Do(request)
 		if err == nil {
 			code := response.StatusCode
 			if err := response.Body.Close(); err != nil {
