@@ -61,7 +61,7 @@ func run(args []string) int {
 		return 2
 	}
 	if opts.Version {
-		fmt.Println("convoy-agent", version.Version) //nolint:forbidigo // asked for
+		fmt.Println("convoy-agent", version.Version)
 		return 0
 	}
 	config, err := opts.Config()

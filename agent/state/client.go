@@ -47,11 +47,11 @@ type client struct {
 func newClient(config *rest.Config, namespace string) (*client, error) {
 	config = rest.CopyConfig(config)
 	config.DisableCompression = true
+	config.Timeout = 0 // each call has its own
 	c, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the cluster: %w", err)
 	}
-	c.Timeout = 0 // each call has its own
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("address of the cluster: %w", err)

@@ -97,7 +97,7 @@ func newBench(t testing.TB) *bench {
 
 func newIdleBench(t testing.TB) *bench {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	config := plane.RESTConfig()
 	config.UserAgent = "convoy-engine-test"

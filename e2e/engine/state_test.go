@@ -3,7 +3,6 @@
 package engine_test
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"strings"
@@ -25,7 +24,7 @@ func stateNamespace(t testing.TB) string {
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
 	}}
-	if _, err := plane.Dynamic().Resource(namespaces).Create(context.Background(), object, metav1.CreateOptions{}); err != nil {
+	if _, err := plane.Dynamic().Resource(namespaces).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return name
@@ -59,25 +58,25 @@ func TestALayerWithoutOneOfItsChunksIsNotStored(t *testing.T) {
 	b := blobs{content: map[string][]byte{}}
 	layer := b.put(content)
 	s := newSecrets(t, namespace)
-	from, err := b.Open(context.Background(), *layer, false, "")
+	from, err := b.Open(t.Context(), *layer, false, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.PutRender(context.Background(), layer.Digest, from); err != nil {
+	if err := s.PutRender(t.Context(), layer.Digest, from); err != nil {
 		t.Fatal(err)
 	}
-	list, err := plane.Dynamic().Resource(secrets).Namespace(namespace).List(context.Background(), metav1.ListOptions{LabelSelector: "convoy.kumodo.io/state=render"})
+	list, err := plane.Dynamic().Resource(secrets).Namespace(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "convoy.kumodo.io/state=render"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(list.Items) != 5 {
 		t.Errorf("%d chunks", len(list.Items))
 	}
-	if err := plane.Dynamic().Resource(secrets).Namespace(namespace).Delete(context.Background(), list.Items[0].GetName(), metav1.DeleteOptions{}); err != nil {
+	if err := plane.Dynamic().Resource(secrets).Namespace(namespace).Delete(t.Context(), list.Items[0].GetName(), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, state := range []*state.Secrets{s, newSecrets(t, namespace)} {
-		if _, err := state.OpenRender(context.Background(), layer.Digest); !errors.Is(err, engine.ErrNotStored) {
+		if _, err := state.OpenRender(t.Context(), layer.Digest); !errors.Is(err, engine.ErrNotStored) {
 			t.Errorf("opened with %v", err)
 		}
 	}
@@ -85,7 +84,7 @@ func TestALayerWithoutOneOfItsChunksIsNotStored(t *testing.T) {
 
 func TestTheIdentityComesBack(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
+	ctx := t.Context()
 	namespace := stateNamespace(t)
 	store := newSecrets(t, namespace).Identity()
 	if _, err := store.Load(ctx); !errors.Is(err, link.ErrNoIdentity) {

@@ -150,7 +150,7 @@ func selects(selector string, index int, item any) bool {
 		if !ok {
 			return false
 		}
-		want := rest
+		var want string
 		if q, err := strconv.QuotedPrefix(rest); err == nil {
 			want, selector = q, strings.TrimPrefix(rest[len(q):], ",")
 		} else {

@@ -5,8 +5,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-
-	"kumodo.io/convoy/pkg/manifest"
 )
 
 // Refusals of an order. Refusal wraps one of them.
@@ -47,7 +45,6 @@ var (
 	errStopped     = errors.New("the runner stops")
 	errUnknownKind = errors.New("the cluster does not serve this kind")
 	errRaced       = errors.New("the object kept changing")
-	errExists      = errors.New("the object exists already")
 )
 
 // renderError says that a render is not what was ordered, or must not be applied.
@@ -58,17 +55,6 @@ type renderError struct {
 
 func (e *renderError) Error() string { return e.err.Error() }
 func (e *renderError) Unwrap() error { return e.err }
-
-// objectError is what stands in the way of one object.
-type objectError struct {
-	id     manifest.Identity
-	class  class
-	reason string // of an exception
-	err    error
-}
-
-func (e *objectError) Error() string { return e.id.String() + ": " + e.err.Error() }
-func (e *objectError) Unwrap() error { return e.err }
 
 // ownedByOtherError names the owner found on an object.
 type ownedByOtherError struct{ owner string }

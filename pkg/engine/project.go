@@ -14,9 +14,8 @@ import (
 	"strconv"
 	"strings"
 
-	kjson "sigs.k8s.io/json"
-
 	quantity "k8s.io/apimachinery/pkg/api/resource"
+	kjson "sigs.k8s.io/json"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
 )

@@ -77,13 +77,7 @@ type planned struct {
 
 func (r *release) now() time.Time { return r.runner.clock.Now() }
 
-// wake starts the goroutine or tells it to look again.
-func (r *release) wake() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.wakeLocked()
-}
-
+// wakeLocked starts the goroutine or tells it to look again.
 func (r *release) wakeLocked() {
 	if !r.running && r.runner.start(r) {
 		r.running = true

@@ -95,7 +95,7 @@ func (r *release) buildLocked() tunnel.Report {
 // tally is what the objects of a Release add up to.
 type tally struct {
 	applied, unseen, moving, drifted, bad, unknown, stuck int
-	firstDrifted, firstBad, firstMoving          string
+	firstDrifted, firstBad, firstMoving                   string
 }
 
 func (r *release) tallyLocked(out *tunnel.Report) tally {

@@ -76,11 +76,11 @@ func newTarget(config *rest.Config, c clock.Clock, m *metrics) (*target, error) 
 	config = rest.CopyConfig(config)
 	// Answers are small and the server is near: compressing costs more than it saves.
 	config.DisableCompression = true
+	config.Timeout = 0 // each call has its own, watches have none
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the cluster: %w", err)
 	}
-	client.Timeout = 0 // each call has its own, watches have none
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("address of the cluster: %w", err)

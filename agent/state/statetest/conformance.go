@@ -7,7 +7,6 @@ package statetest
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -77,7 +76,7 @@ func digest(content []byte) string {
 func load(t *testing.T, s engine.State) map[string]*engine.Record {
 	t.Helper()
 	all := map[string]*engine.Record{}
-	err := s.LoadRecords(context.Background(), func(r *engine.Record) error {
+	err := s.LoadRecords(t.Context(), func(r *engine.Record) error {
 		all[r.UID] = r
 		return nil
 	})
@@ -89,7 +88,7 @@ func load(t *testing.T, s engine.State) map[string]*engine.Record {
 
 func save(t *testing.T, s engine.State, r *engine.Record) {
 	t.Helper()
-	if err := s.SaveRecord(context.Background(), r); err != nil {
+	if err := s.SaveRecord(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -125,7 +124,7 @@ func recordDeleted(t *testing.T, open func() engine.State) {
 	s := open()
 	save(t, s, record("r", 1))
 	for range 2 {
-		if err := s.DeleteRecord(context.Background(), "r"); err != nil {
+		if err := s.DeleteRecord(t.Context(), "r"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -156,7 +155,7 @@ func largeInventory(t *testing.T, open func() engine.State) {
 func put(t *testing.T, s engine.State, content []byte) string {
 	t.Helper()
 	d := digest(content)
-	if err := s.PutRender(context.Background(), d, bytes.NewReader(content)); err != nil {
+	if err := s.PutRender(t.Context(), d, bytes.NewReader(content)); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -164,7 +163,7 @@ func put(t *testing.T, s engine.State, content []byte) string {
 
 func read(t *testing.T, s engine.State, d string) []byte {
 	t.Helper()
-	r, err := s.OpenRender(context.Background(), d)
+	r, err := s.OpenRender(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +208,7 @@ func largeLayer(t *testing.T, open func() engine.State) {
 
 func notStored(t *testing.T, s engine.State, d string) {
 	t.Helper()
-	if r, err := s.OpenRender(context.Background(), d); !errors.Is(err, engine.ErrNotStored) {
+	if r, err := s.OpenRender(t.Context(), d); !errors.Is(err, engine.ErrNotStored) {
 		t.Errorf("opened %v, %v", r, err)
 	}
 }
@@ -226,7 +225,7 @@ func cutLayer(t *testing.T, open func() engine.State) {
 	for _, at := range []int{0, 1000, 1 << 20, 2<<20 - 1} {
 		s := open()
 		cut := io.MultiReader(bytes.NewReader(content[:at]), failing{})
-		if err := s.PutRender(context.Background(), d, cut); !errors.Is(err, errCut) {
+		if err := s.PutRender(t.Context(), d, cut); !errors.Is(err, errCut) {
 			t.Errorf("cut at %d: %v", at, err)
 		}
 		notStored(t, s, d)
@@ -245,7 +244,7 @@ func retain(t *testing.T, open func() engine.State) {
 	t.Helper()
 	s := open()
 	kept, dropped := put(t, s, random(600<<10)), put(t, s, random(700<<10))
-	if err := s.RetainRenders(context.Background(), func(d string) bool { return d == kept }); err != nil {
+	if err := s.RetainRenders(t.Context(), func(d string) bool { return d == kept }); err != nil {
 		t.Fatal(err)
 	}
 	for _, state := range []engine.State{s, open()} {
@@ -265,7 +264,7 @@ func retainInventory(t *testing.T, open func() engine.State) {
 	save(t, open(), want)
 	s := open()
 	load(t, s)
-	if err := s.RetainRenders(context.Background(), func(string) bool { return false }); err != nil {
+	if err := s.RetainRenders(t.Context(), func(string) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, load(t, open())["big"]); diff != "" {

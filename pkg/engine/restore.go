@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/pkg/manifest"
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+// loadPatiently reads the state, and goes on trying while the API server is away.
+func (rn *Runner) loadPatiently(ctx context.Context) error {
+	for attempt := 0; ; attempt++ {
+		err := rn.load(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil {
+			rn.log.Error(err, "state not read, will be tried again")
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-rn.clock.After(backoff(attempt, retryMin/4, objectRetryMax)):
+		}
+	}
+}
+
+// load takes in the records. What cannot be verified is not enforced; nothing of it
+// is deleted either.
+func (rn *Runner) load(ctx context.Context) error {
+	err := rn.state.LoadRecords(ctx, func(record *Record) error {
+		// There may be one already: an order can be accepted before the state is read.
+		rn.getOrMake(record.UID).restore(ctx, record)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read state: %w", err)
+	}
+	return nil
+}
+
+// getOrMake gives the release with a UID.
+func (rn *Runner) getOrMake(uid string) *release {
+	rn.mu.Lock()
+	defer rn.mu.Unlock()
+	r := rn.releases[uid]
+	if r == nil {
+		r = rn.newRelease(uid)
+		rn.releases[uid] = r
+		rn.meter.releases.Set(float64(len(rn.releases)))
+	}
+	return r
+}
+
+func (rn *Runner) newRelease(uid string) *release {
+	return &release{
+		runner: rn, uid: uid, marks: newMarks(rn.hub, uid), log: rn.log.WithValues("release", uid),
+		notify: make(chan struct{}, 1), objects: map[manifest.Identity]*object{},
+		drifts: map[*object]time.Time{}, kept: map[*object]map[string]any{},
+		finding: tunnel.Finding{Status: tunnel.Unknown, Reason: v1alpha1.ReasonProgressing},
+		counter: rn.clock.Now().UnixMilli(),
+	}
+}
+
+// restore sets a release up as its record says. An order that was accepted before
+// the record was read stays, if it is newer; nothing was done for it yet.
+func (r *release) restore(ctx context.Context, record *Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.restored {
+		return // read twice, since the first reading was cut short
+	}
+	r.restored = true
+	order, signed := r.order, r.signed
+	r.restoreLocked(ctx, record)
+	if order.Sequence > r.order.Sequence {
+		r.order, r.signed, r.ref = order, signed, order.Release
+		r.settled, r.done = false, false
+		r.resumed = record.Attempt != nil
+	}
+}
+
+func (r *release) restoreLocked(ctx context.Context, record *Record) {
+	r.order = tunnel.Order{}
+	r.ref, r.signed = record.Release, record.Order
+	r.log = r.log.WithValues("name", record.Release.Namespace+"/"+record.Release.Name)
+	r.counter = max(r.counter, record.Counter)
+	r.reserved = r.counter
+	r.applied, r.attempt, r.done, r.op = record.Applied, record.Attempt, record.Done, record.Operation
+	renders := map[string]*Render{}
+	for _, render := range []*Render{record.Applied, record.Attempt} {
+		if render != nil {
+			renders[render.Objects.Digest] = render
+		}
+	}
+	for _, e := range record.Inventory {
+		o := &object{
+			id: e.Identity, version: e.Version, wave: e.Wave, line: int32(e.Line), digest: e.Digest,
+			render: renders[e.Render], uid: e.UID, created: e.Created, orphaned: e.Orphaned, since: r.now(),
+		}
+		if want, ok := parseProjection(e.Hash); ok && o.render != nil {
+			o.want, o.applied = want, true
+		}
+		r.objects[o.id] = o
+		found, err := r.runner.discovery.find(ctx, o.id.Group, o.version, o.id.Kind)
+		if err != nil {
+			r.log.Info("kind not found at start", "object", o.id.String(), "error", err.Error())
+			continue
+		}
+		o.res = r.runner.intern(found)
+		r.runner.track(o.res, r, o, false)
+	}
+	order, err := decodeOrder(record.Order)
+	if err == nil {
+		err = r.runner.verify(record.Order)
+	}
+	if err != nil {
+		r.refusal = &tunnel.Finding{
+			Status: tunnel.False, Reason: v1alpha1.ReasonOrderRefused,
+			Message: clip("the order kept in the cluster: "+err.Error(), maxMessage),
+		}
+		r.log.Error(err, "the order kept in the cluster is not enforced")
+		return
+	}
+	r.order = order
+	if r.done || (r.applied != nil && r.applied.Sequence == order.Sequence) {
+		r.handled, r.settled = order.Sequence, true
+		r.finding = tunnel.Finding{Status: tunnel.True, Reason: v1alpha1.ReasonApplied}
+		r.inventoryNew = !r.done
+		r.total = len(r.objects)
+		for _, o := range r.objects {
+			if o.orphaned {
+				r.total--
+			}
+		}
+		return
+	}
+	r.resumed = true
+}
+
+func decodeOrder(signed tunnel.Signed) (tunnel.Order, error) {
+	var order tunnel.Order
+	if err := json.Unmarshal(signed.Payload, &order); err != nil {
+		return order, fmt.Errorf("decode order: %w", err)
+	}
+	return order, nil
+}
