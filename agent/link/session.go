@@ -172,23 +172,22 @@ func (s *session) renew(ctx context.Context) error {
 			return fmt.Errorf("renew: %w", err)
 		}
 		next, err := s.renewOnce(ctx)
-		switch {
-		case err == nil:
-			s.link.metrics.renewals.WithLabelValues("renewed").Inc()
-			logr.FromContextOrDiscard(ctx).Info("certificate renewed", "expires", next.Leaf.NotAfter)
-			// This session ends with the old one; the next renewal is the next session's.
-			wait = next.Leaf.NotAfter.Sub(next.Leaf.NotBefore)
-		default:
+		if err != nil {
 			s.link.metrics.renewals.WithLabelValues("failed").Inc()
 			if ctx.Err() == nil {
 				logr.FromContextOrDiscard(ctx).Error(err, "certificate could not be renewed; trying again")
 			}
 			wait = RenewRetry/2 + upTo(RenewRetry)
+			continue
 		}
+		s.link.metrics.renewals.WithLabelValues("renewed").Inc()
+		logr.FromContextOrDiscard(ctx).Info("certificate renewed", "expires", next.NotAfter)
+		// This session ends with the old one; the next renewal is the next session's.
+		wait = next.NotAfter.Sub(next.NotBefore)
 	}
 }
 
-func (s *session) renewOnce(ctx context.Context) (*renewed, error) {
+func (s *session) renewOnce(ctx context.Context) (*x509.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
 	private, public, err := newClientKey()
@@ -209,7 +208,5 @@ func (s *session) renewOnce(ctx context.Context) (*renewed, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &renewed{Leaf: cert.Leaf}, nil
+	return cert.Leaf, nil
 }
-
-type renewed struct{ Leaf *x509.Certificate }

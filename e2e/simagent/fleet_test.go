@@ -4,7 +4,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -94,4 +97,67 @@ func TestAnAgentJoinsTakesItsOrdersAndReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.close()
+}
+
+func TestAFleetRunsFromTheCommandLine(t *testing.T) {
+	hub, err := gatewaytest.NewHub()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, url, stop, err := gatewaytest.Start(context.WithoutCancel(t.Context()), hub.Options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	const agents = 20
+	var tokens strings.Builder
+	layer := hub.AddBlob([]byte("render"))
+	for i := range agents {
+		namespace, name := gatewaytest.Names(i)
+		id, token, err := hub.AddCluster(namespace, name, url, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := tunnel.EncodeToken(token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens.WriteString(text + "\n\n")
+		if err := hub.Order(id.UID, "r-"+id.UID, 1, &layer, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	out, in := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- errors.Join(run(ctx, []string{"--rate", "100", "--spread", "--quick", "--every", "50ms"}, strings.NewReader(tokens.String()), in, io.Discard), in.Close())
+	}()
+	lines := json.NewDecoder(out)
+	for {
+		var l line
+		if err := lines.Decode(&l); err != nil {
+			t.Fatal(err)
+		}
+		if l.Connected == agents && l.Acknowledged == agents && l.Applied == agents {
+			break
+		}
+	}
+	cancel()
+	go func() {
+		if _, err := io.Copy(io.Discard, out); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if err := run(t.Context(), []string{"--agents", "5"}, strings.NewReader("only-one\n"), io.Discard, io.Discard); !errors.Is(err, errTokens) {
+		t.Errorf("five agents from one token: %v", err)
+	}
 }

@@ -194,7 +194,7 @@ func TestJoinRequestsThatWereTamperedWithAreRefused(t *testing.T) {
 		"no nonce":                 {func(q *tunnel.JoinRequest) { q.Nonce = nil; p.Sign(q, p.Token.Key()) }, tunnel.ReasonNonce},
 		"a nonce that is too old":  {func(*tunnel.JoinRequest) { clock.add(tunnel.NonceTTL + time.Second) }, tunnel.ReasonNonce},
 		"no proof":                 {func(q *tunnel.JoinRequest) { q.Proof = nil }, tunnel.ReasonProof},
-		"a bound key not its own":  {func(q *tunnel.JoinRequest) { q.BoundKey = thief.Bound.Public().(ed25519.PublicKey) }, tunnel.ReasonProof}, //nolint:forcetypeassert // it is one
+		"a bound key not its own":  {func(q *tunnel.JoinRequest) { q.BoundKey = thief.Bound.Public().(ed25519.PublicKey) }, tunnel.ReasonProof},
 		"a recovery before a join": {func(q *tunnel.JoinRequest) { p.Sign(q, nil) }, tunnel.ReasonClusterUnknown},
 		"a client key of another kind": {func(q *tunnel.JoinRequest) {
 			q.ClientKey = []byte("key")

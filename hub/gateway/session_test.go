@@ -89,8 +89,12 @@ func TestTheNewestSessionWins(t *testing.T) {
 	for r.gateway.Sessions().Connected(id.UID) {
 		runtime.Gosched()
 	}
-	if _, err := r.gateway.Sessions().Call(id.UID, request(t, r)); !errors.Is(err, gateway.ErrAway) {
+	resp, err = r.gateway.Sessions().Call(id.UID, request(t, r))
+	if !errors.Is(err, gateway.ErrAway) {
 		t.Errorf("got %v, want ErrAway", err)
+	}
+	if err == nil {
+		resp.Body.Close()
 	}
 	if got := strings.Join(seen, " "); got != "edgetrue edgefalse" {
 		t.Errorf("told of %q", got)
@@ -157,10 +161,20 @@ func TestTheHubAsksTheAgent(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	<-served
+	if err := <-served; err == nil {
+		t.Error("the agent's server ended without a reason")
+	}
 }
 
-func fetch(t *testing.T, r *rig, c *tunnel.Client, digest string, header http.Header) (*http.Response, []byte) {
+// fetched is an answer with its body.
+type fetched struct {
+	code     int
+	length   int64
+	encoding string
+	body     []byte
+}
+
+func fetch(t *testing.T, r *rig, c *tunnel.Client, digest string, header http.Header) fetched {
 	t.Helper()
 	req, err := http.NewRequestWithContext(r.ctx, http.MethodGet, "http://x/v1/blobs/"+digest, nil)
 	if err != nil {
@@ -179,7 +193,7 @@ func fetch(t *testing.T, r *rig, c *tunnel.Client, digest string, header http.He
 	if err != nil {
 		t.Logf("body: %v", err)
 	}
-	return resp, body
+	return fetched{resp.StatusCode, resp.ContentLength, resp.Header.Get("Content-Encoding"), body}
 }
 
 func TestAnAgentGetsItsOwnRendersAndNoOthers(t *testing.T) {
@@ -212,11 +226,11 @@ func TestAnAgentGetsItsOwnRendersAndNoOthers(t *testing.T) {
 		{"one, no digest", c1, "..%2f..%2fetc", 403},
 	}
 	for _, tc := range cases {
-		if resp, _ := fetch(t, r, tc.c, tc.digest, nil); resp.StatusCode != tc.code {
-			t.Errorf("%s: got %d, want %d", tc.who, resp.StatusCode, tc.code)
+		if got := fetch(t, r, tc.c, tc.digest, nil); got.code != tc.code {
+			t.Errorf("%s: got %d, want %d", tc.who, got.code, tc.code)
 		}
-		if resp, _ := fetch(t, r, tc.c, tc.digest, http.Header{"Range": {"bytes=1-"}}); resp.StatusCode != tc.code && (tc.code != 200 || resp.StatusCode != 206) {
-			t.Errorf("%s, a range: got %d", tc.who, resp.StatusCode)
+		if got := fetch(t, r, tc.c, tc.digest, http.Header{"Range": {"bytes=1-"}}); got.code != tc.code && (tc.code != 200 || got.code != 206) {
+			t.Errorf("%s, a range: got %d", tc.who, got.code)
 		}
 	}
 	t.Run("and of reports", func(t *testing.T) {
@@ -245,32 +259,32 @@ func TestRendersArriveWholePackedAndInParts(t *testing.T) {
 	if err := r.Order(id.UID, "r", 1, &layer, nil); err != nil {
 		t.Fatal(err)
 	}
-	if resp, got := fetch(t, r, c, layer.Digest, nil); resp.ContentLength != layer.Size || !bytes.Equal(got, blob) {
-		t.Errorf("whole: %d bytes", len(got))
+	if got := fetch(t, r, c, layer.Digest, nil); got.length != layer.Size || !bytes.Equal(got.body, blob) {
+		t.Errorf("whole: %d bytes", len(got.body))
 	}
-	resp, packed := fetch(t, r, c, layer.Digest, http.Header{"Accept-Encoding": {"br, zstd"}})
-	dec, err := zstd.NewReader(bytes.NewReader(packed))
+	packed := fetch(t, r, c, layer.Digest, http.Header{"Accept-Encoding": {"br, zstd"}})
+	dec, err := zstd.NewReader(bytes.NewReader(packed.body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer dec.Close()
 	got, err := io.ReadAll(dec)
-	if err != nil || resp.Header.Get("Content-Encoding") != "zstd" || !bytes.Equal(got, blob) || len(packed) > len(noise)+50000 {
-		t.Errorf("packed: %d of %d bytes, %v", len(got), len(packed), err)
+	if err != nil || packed.encoding != "zstd" || !bytes.Equal(got, blob) || len(packed.body) > len(noise)+50000 {
+		t.Errorf("packed: %d of %d bytes, %v", len(got), len(packed.body), err)
 	}
-	resp, got = fetch(t, r, c, layer.Digest, http.Header{"Range": {"bytes=100000-"}, "Accept-Encoding": {"zstd"}})
-	if resp.StatusCode != 206 || !bytes.Equal(got, blob[100000:]) {
-		t.Errorf("part: %d, %d bytes", resp.StatusCode, len(got))
+	part := fetch(t, r, c, layer.Digest, http.Header{"Range": {"bytes=100000-"}, "Accept-Encoding": {"zstd"}})
+	if part.code != 206 || !bytes.Equal(part.body, blob[100000:]) {
+		t.Errorf("part: %d, %d bytes", part.code, len(part.body))
 	}
 	for _, bad := range []string{"bytes=0-10", "bytes=-5", "bytes=99999999-", "lines=1-", "bytes=1-,5-"} {
-		if resp, _ := fetch(t, r, c, layer.Digest, http.Header{"Range": {bad}}); resp.StatusCode != 416 {
-			t.Errorf("range %q: got %d", bad, resp.StatusCode)
+		if got := fetch(t, r, c, layer.Digest, http.Header{"Range": {bad}}); got.code != 416 {
+			t.Errorf("range %q: got %d", bad, got.code)
 		}
 	}
 	t.Run("a blob that fails in the middle never passes for the whole", func(t *testing.T) {
 		r.Corrupt(func(_ string, b []byte) []byte { return b[:len(b)/2] })
-		if resp, got := fetch(t, r, c, layer.Digest, nil); int64(len(got)) >= resp.ContentLength {
-			t.Errorf("%d bytes of %d", len(got), resp.ContentLength)
+		if got := fetch(t, r, c, layer.Digest, nil); int64(len(got.body)) >= got.length {
+			t.Errorf("%d bytes of %d", len(got.body), got.length)
 		}
 	})
 }

@@ -61,7 +61,7 @@ func orders(t *testing.T, r *rig, c *tunnel.Client, have map[string]int64) *stre
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := c.Do(req)
+	resp, err := c.Do(req) //nolint:bodyclose // closed by the stream's close
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,8 +42,9 @@ const (
 	StreamOpenTimeout = 30 * time.Second
 	// StreamCloseTimeout: a stream closed by one side only is reset after it.
 	StreamCloseTimeout = 30 * time.Second
-	// PingInterval is how often the agent pings, give or take PingJitter of it.
-	PingInterval = 20 * time.Second
+	// PingInterval is how often the agent pings, give or take PingJitter of it: at
+	// most half of the shortest idle timer on the way, which is 60 s.
+	PingInterval = 25 * time.Second
 	PingJitter   = 0.2
 	// ReadSilence: a session from which nothing was read for so long is dead.
 	ReadSilence = 65 * time.Second

@@ -293,6 +293,13 @@ func (h *Hub) Drop(clusterUID, releaseUID string) {
 	s.touch()
 }
 
+// Renew signs a Cluster's head anew, as a hub does when it is half over.
+func (h *Hub) Renew(clusterUID string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.setLocked(clusterUID).touch()
+}
+
 func (s *set) touch() {
 	s.head = nil
 	close(s.changed)

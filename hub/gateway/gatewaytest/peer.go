@@ -56,7 +56,7 @@ func (p *Peer) Websocket(ctx context.Context, path string) (*tunnel.Conn, error)
 		DialContext: p.Connect, DisableKeepAlives: true,
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // what is outside is not what a test is about
 	}
-	ws, resp, err := websocket.Dial(ctx, p.Token.Gateway+path, &websocket.DialOptions{
+	ws, resp, err := websocket.Dial(ctx, p.Token.Gateway+path, &websocket.DialOptions{ //nolint:bodyclose // documented as not needed
 		HTTPClient: &http.Client{Transport: transport}, Subprotocols: []string{tunnel.Subprotocol}, HTTPHeader: p.Header,
 	})
 	if err != nil {
