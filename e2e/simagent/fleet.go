@@ -29,6 +29,8 @@ type fleetOptions struct {
 	Rate        float64
 	Spread      bool
 	Quick       bool
+
+	identities []*link.Identity // instead of tokens, for tests
 }
 
 // maxTokens bounds what is read: a process has so many descriptors at most.
@@ -129,9 +131,13 @@ func (f *fleet) run(ctx context.Context) error {
 
 // agent makes one.
 func (f *fleet) agent(ctx context.Context, i int) (*link.Link, *engine, error) {
+	kept := &identities{}
+	if f.opts.identities != nil {
+		kept.id = f.opts.identities[i]
+	}
 	e := newEngine(ctx, &f.stats, f.opts.Settle, f.opts.Fetch)
 	o := link.Options{
-		Engine: e, Reporting: e, Identity: &identities{}, GatewayURL: f.opts.GatewayURL, OuterCAFile: f.opts.OuterCAFile,
+		Engine: e, Reporting: e, Identity: kept, GatewayURL: f.opts.GatewayURL, OuterCAFile: f.opts.OuterCAFile,
 		Token: func(context.Context) (string, error) { return f.texts[i], nil },
 		Hello: func(context.Context) (tunnel.Hello, error) {
 			return tunnel.Hello{
