@@ -92,6 +92,9 @@ type Gateway struct {
 	running sync.WaitGroup
 	bound   atomic.Pointer[net.Addr]
 	ready   chan struct{}
+
+	ending sync.RWMutex
+	ended  bool // guarded by ending: nothing is started any more
 }
 
 // New checks the options and makes a gateway. It neither listens nor starts
@@ -222,6 +225,9 @@ func (g *Gateway) Run(ctx context.Context) error {
 	<-ctx.Done()
 	// The handlers end with their connections; whoever is left is cut off.
 	err := front.Close()
+	g.ending.Lock()
+	g.ended = true
+	g.ending.Unlock()
 	g.sessions.closeAll()
 	g.running.Wait()
 	end, stop := context.WithTimeout(context.WithoutCancel(ctx), tunnel.HandshakeTimeout)

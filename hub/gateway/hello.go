@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -16,7 +17,10 @@ import (
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
-const maxAPIVersions = 512
+const (
+	maxAPIVersions = 512
+	maxWord        = 128
+)
 
 // handleHello takes what the agent says of itself and its cluster.
 func (s *session) handleHello(w http.ResponseWriter, r *http.Request) {
@@ -65,16 +69,20 @@ func (g *Gateway) recordConnected(ctx context.Context, id tunnel.ClusterID, hell
 func connected(status *v1alpha1.ClusterStatus, hello *tunnel.Hello) {
 	status.Reachable = true
 	if hello != nil {
+		// An agent may be hostile: what it says of itself is bounded before it is kept.
 		versions := slices.Compact(slices.Sorted(slices.Values(hello.APIVersions)))
+		versions = slices.DeleteFunc(versions, func(v string) bool { return len(v) > maxWord })
 		if len(versions) > maxAPIVersions {
 			versions = versions[:maxAPIVersions]
 		}
-		status.KubernetesVersion = hello.KubernetesVersion
+		status.KubernetesVersion = clip(hello.KubernetesVersion)
 		status.APIVersions = versions
-		status.ClusterUID = hello.TargetUID
-		status.AgentVersion = hello.AgentVersion
+		status.ClusterUID = clip(hello.TargetUID)
+		status.AgentVersion = clip(hello.AgentVersion)
 	}
 }
+
+func clip(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxWord)], "") }
 
 // watchReachable keeps statuses and sessions together: what a missed write or a
 // restart of the hub left behind is put right, and a Cluster that was away for

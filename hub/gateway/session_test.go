@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -64,6 +65,26 @@ func TestHelloIsRecordedAndAReconnectWritesNothing(t *testing.T) {
 	}
 	if n := r.Writes() - before; n != 0 {
 		t.Errorf("three reconnects made %d writes", n)
+	}
+}
+
+func TestAHostileHelloIsCutShort(t *testing.T) {
+	r := start(t)
+	id, _, _, c := r.session(t, "edge")
+	long := strings.Repeat("x", 50000)
+	hello := tunnel.Hello{AgentVersion: long, KubernetesVersion: long[:127] + "\u00e4" + long, TargetUID: long, APIVersions: []string{long, "v1"}}
+	if err := c.Call(r.ctx, http.MethodPost, "/v1/hello", hello, nil); err != nil {
+		t.Fatal(err)
+	}
+	got, _ := r.ByUID(id.UID)
+	if n := len(got.Status.AgentVersion) + len(got.Status.KubernetesVersion) + len(got.Status.ClusterUID); n > 3*128 {
+		t.Errorf("%d bytes were kept", n)
+	}
+	if !utf8.ValidString(got.Status.KubernetesVersion) || len(got.Status.APIVersions) != 1 {
+		t.Errorf("kept %+v", got.Status)
+	}
+	if got := reason(c.Call(r.ctx, http.MethodPost, "/v1/hello", tunnel.Hello{AgentVersion: strings.Repeat("x", tunnel.MaxHelloBody)}, nil)); got != tunnel.ReasonBadRequest {
+		t.Errorf("a hello without end: got %q", got)
 	}
 }
 

@@ -48,7 +48,26 @@ func (g *Gateway) upgrade(ctx context.Context, w http.ResponseWriter, r *http.Re
 		g.metrics.refused("subprotocol")
 		return // NewConn has closed it
 	}
-	g.running.Go(func() { serve(ctx, conn, ac.established) })
+	if !g.spawn(func() { serve(ctx, conn, ac.established) }) {
+		closeConn(conn)
+	}
+}
+
+// spawn starts a goroutine that Run waits for, unless Run is ending.
+func (g *Gateway) spawn(f func()) bool {
+	g.ending.RLock()
+	defer g.ending.RUnlock()
+	if g.ended {
+		return false
+	}
+	g.running.Go(f)
+	return true
+}
+
+func closeConn(conn *tunnel.Conn) {
+	if err := conn.Close(); err != nil {
+		return // gone already, which is what was wanted
+	}
 }
 
 // smallHijacker gives the websocket small buffers instead of the server's, and
