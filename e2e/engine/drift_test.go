@@ -366,7 +366,7 @@ func TestSS08ADeadAPIHarmsNobodyElse(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		// A dead API would keep the namespaces of other tests from being deleted.
-		if err := plane.Dynamic().Resource(services).Delete(context.Background(), "v1beta1.dead.example.test", metav1.DeleteOptions{}); err != nil {
+		if err := plane.Dynamic().Resource(services).Delete(context.WithoutCancel(t.Context()), "v1beta1.dead.example.test", metav1.DeleteOptions{}); err != nil {
 			t.Log(err)
 		}
 	})

@@ -159,6 +159,25 @@ func TestARemoveOrderDeletesOnlyTheInventoryAndAReleaseOrderNothing(t *testing.T
 	b.apply("next", ns, configMap(ns, "l-one", "k", "v2"))
 }
 
+func TestAReleaseMadeAnewUnderItsNameTakesTheObjectsOver(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("anew")
+	b.apply("anew", ns, configMap(ns, "one", "k", "v", "old", "v")+configMap(ns, "two", "k", "v"))
+	uid := b.get(configmaps, ns, "one").GetUID()
+	b.halt()
+	b.start()
+	second := func(o *tunnel.Order) { o.Release.UID = "uid-anew-second" }
+	b.accept(b.bare("anew", tunnel.VerbRemove))
+	b.apply("anew", ns, configMap(ns, "one", "k", "v2")+configMap(ns, "three", "k", "v"), second)
+	b.report("uid-anew", "removed", func(r tunnel.Report) bool { return r.Done })
+	b.gone(configmaps, ns, "two")
+	got := b.get(configmaps, ns, "one")
+	if got.GetUID() != uid || data(got, "k") != "v2" || data(got, "old") != "" || got.GetAnnotations()["convoy.kumodo.io/owner"] != hubID+"/uid-anew-second" {
+		t.Errorf("the object is %v", got.Object)
+	}
+}
+
 func TestSS03ImmutableFieldsAreReportedOrReplaced(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -171,7 +171,7 @@ func (r *release) lookAt(ctx context.Context, it *item) error {
 		return err
 	}
 	owner := ownerOf(live)
-	if owner != "" && owner != r.marks.owner {
+	if owner != "" && owner != r.marks.owner && !r.inherits(owner) {
 		return &ownedByOtherError{owner: owner}
 	}
 	it.checked, it.found = true, true

@@ -9,9 +9,9 @@ import "time"
 const (
 	// maxActive is how many Releases work at the same time. One that waits for
 	// health holds no place.
-	maxActive = 8
+	maxActive = 12
 	// maxCalls is how many requests, watches left out, are on their way at once.
-	maxCalls = 16
+	maxCalls = 32
 	// maxParallel is how many objects of one Release are worked on at once.
 	maxParallel = 8
 	// maxReleases that one Runner keeps.
@@ -42,6 +42,10 @@ const (
 	retryMax       = 10 * time.Minute
 	objectRetryMin = 250 * time.Millisecond
 	objectRetryMax = 30 * time.Second
+	// locateRetryMin and locateRetryMax bound the pause before it is asked again where
+	// a kind lives that was not found at the start.
+	locateRetryMin = 5 * time.Second
+	locateRetryMax = 5 * time.Minute
 	// maxRaces is how often one object is looked at again because it changed
 	// between the look and the apply.
 	maxRaces = 8
@@ -77,6 +81,10 @@ const (
 	// maxKept live objects of one Release wait for repair with their content; what
 	// is beyond is read again.
 	maxKept = 16
+
+	// removeGrace is how long a removal waits for a Release of the same name that may
+	// have been made anew: both arrive together when a cluster comes back.
+	removeGrace = 300 * time.Millisecond
 
 	// maxAhead is how far a sequence may be ahead of the hub's time.
 	maxAhead = 24 * time.Hour

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -190,9 +191,14 @@ func digestOf(l *tunnel.Layer) string {
 
 // add takes one object of the render into the plan.
 func (p *plan) add(e *manifest.Entry) error {
-	content, err := e.Object()
-	if err != nil {
-		return err
+	// Few objects have to be looked into here; all others are decoded when it is
+	// their turn.
+	var content map[string]any
+	if isDefinition(e.Identity) || bytes.Contains(e.Raw, []byte(v1alpha1.LabelManaged)) || bytes.Contains(e.Raw, []byte(v1alpha1.AnnotationOwner)) {
+		var err error
+		if content, err = e.Object(); err != nil {
+			return err
+		}
 	}
 	if marked(content) {
 		return fmt.Errorf("%s carries a label or annotation that only the engine sets", e.Identity)

@@ -85,6 +85,9 @@ func (r *release) removeAll(ctx context.Context, order tunnel.Order) error {
 	if err := r.save(ctx); err != nil {
 		return r.failSync(ctx, order, err, v1alpha1.ReasonUnknown)
 	}
+	if err := r.yieldToSuccessor(ctx, order); err != nil {
+		return err
+	}
 	r.mu.Lock()
 	all := make([]*object, 0, len(r.objects))
 	for _, o := range r.objects {

@@ -57,13 +57,15 @@ type release struct {
 	refused  int64
 	done     bool
 
-	dirty      bool
-	reportedAt time.Time
-	reported   [32]byte // hash of the last report
-	counter    int64
-	reserved   int64 // counters below this are written down
-	doneAt     int64 // counter of the report that said Done
-	saveAt     time.Time
+	dirty       bool
+	reportedAt  time.Time
+	reported    [32]byte // hash of the last report
+	counter     int64
+	reserved    int64 // counters below this are written down
+	doneAt      int64 // counter of the report that said Done
+	saveAt      time.Time
+	locateAt    time.Time // kinds that were not found are asked for again
+	locateTries int
 
 	inventoryNew  bool // the inventory was not acknowledged yet
 	inventorySent int64
@@ -97,6 +99,7 @@ const (
 	workHeal
 	workReport
 	workSave
+	workLocate
 	workWait
 )
 
@@ -118,6 +121,8 @@ func (r *release) run(ctx context.Context) {
 			if err := r.save(ctx); err != nil && ctx.Err() == nil {
 				r.log.Error(err, "state not written, will be tried again")
 			}
+		case workLocate:
+			r.findKinds(ctx)
 		case workWait:
 			r.pause(ctx, at)
 		}
@@ -165,6 +170,12 @@ func (r *release) next(ctx context.Context) (work, time.Time) {
 			return workSave, now
 		}
 		earliest(r.saveAt)
+	}
+	if !r.locateAt.IsZero() {
+		if !r.locateAt.After(now) {
+			return workLocate, now
+		}
+		earliest(r.locateAt)
 	}
 	if !at.IsZero() {
 		return workWait, at

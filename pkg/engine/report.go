@@ -84,7 +84,7 @@ func (r *release) buildLocked() tunnel.Report {
 	if r.done {
 		out.InSync, out.Healthy = r.finding, r.finding
 	}
-	out.Settled = r.settled && s.moving == 0 && len(r.drifts) == s.stuck
+	out.Settled = r.settled && s.moving == 0 && s.unseen == 0 && len(r.drifts) == s.stuck
 	out.Exceptions, out.More = sortExceptions(out.Exceptions)
 	if r.inventoryNew && r.settled {
 		out.Inventory = r.inventoryLocked()

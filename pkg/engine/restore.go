@@ -36,7 +36,9 @@ func (rn *Runner) loadPatiently(ctx context.Context) error {
 func (rn *Runner) load(ctx context.Context) error {
 	err := rn.state.LoadRecords(ctx, func(record *Record) error {
 		// There may be one already: an order can be accepted before the state is read.
-		rn.getOrMake(record.UID).restore(ctx, record)
+		r := rn.getOrMake(record.UID)
+		r.restore(record)
+		r.findKinds(ctx)
 		return nil
 	})
 	if err != nil {
@@ -70,7 +72,7 @@ func (rn *Runner) newRelease(uid string) *release {
 
 // restore sets a release up as its record says. An order that was accepted before
 // the record was read stays, if it is newer; nothing was done for it yet.
-func (r *release) restore(ctx context.Context, record *Record) {
+func (r *release) restore(record *Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.restored {
@@ -78,7 +80,7 @@ func (r *release) restore(ctx context.Context, record *Record) {
 	}
 	r.restored = true
 	order, signed := r.order, r.signed
-	r.restoreLocked(ctx, record)
+	r.restoreLocked(record)
 	if order.Sequence > r.order.Sequence {
 		r.order, r.signed, r.ref = order, signed, order.Release
 		r.settled, r.done = false, false
@@ -86,7 +88,7 @@ func (r *release) restore(ctx context.Context, record *Record) {
 	}
 }
 
-func (r *release) restoreLocked(ctx context.Context, record *Record) {
+func (r *release) restoreLocked(record *Record) {
 	r.order = tunnel.Order{}
 	r.ref, r.signed = record.Release, record.Order
 	r.log = r.log.WithValues("name", record.Release.Namespace+"/"+record.Release.Name)
@@ -108,13 +110,6 @@ func (r *release) restoreLocked(ctx context.Context, record *Record) {
 			o.want, o.applied = want, true
 		}
 		r.objects[o.id] = o
-		found, err := r.runner.discovery.find(ctx, o.id.Group, o.version, o.id.Kind)
-		if err != nil {
-			r.log.Info("kind not found at start", "object", o.id.String(), "error", err.Error())
-			continue
-		}
-		o.res = r.runner.intern(found)
-		r.runner.track(o.res, r, o, false)
 	}
 	order, err := decodeOrder(record.Order)
 	if err == nil {
@@ -131,6 +126,12 @@ func (r *release) restoreLocked(ctx context.Context, record *Record) {
 	r.order = order
 	if r.done || (r.applied != nil && r.applied.Sequence == order.Sequence) {
 		r.handled, r.settled = order.Sequence, true
+		if r.op != nil && r.op.Phase == v1alpha1.PhaseRunning {
+			// All was applied; only the wait for health was cut off. What the health is
+			// now is told anyway.
+			now := r.now()
+			r.op.Phase, r.op.FinishedAt, r.op.Deadline, r.op.Message = v1alpha1.PhaseSucceeded, &now, nil, ""
+		}
 		r.finding = tunnel.Finding{Status: tunnel.True, Reason: v1alpha1.ReasonApplied}
 		r.inventoryNew = !r.done
 		r.total = len(r.objects)
@@ -142,6 +143,43 @@ func (r *release) restoreLocked(ctx context.Context, record *Record) {
 		return
 	}
 	r.resumed = true
+}
+
+// findKinds finds where the objects live whose kinds were not found yet, and watches
+// them. What cannot be told now is asked again after a growing pause.
+func (r *release) findKinds(ctx context.Context) {
+	type kind struct{ group, version, kind string }
+	r.mu.Lock()
+	kinds := map[kind]*resource{}
+	for _, o := range r.objects {
+		if o.res == nil {
+			kinds[kind{o.id.Group, o.version, o.id.Kind}] = nil
+		}
+	}
+	r.mu.Unlock()
+	var failed error
+	for k := range kinds {
+		found, err := r.runner.discovery.find(ctx, k.group, k.version, k.kind)
+		if err != nil {
+			failed = err
+			continue
+		}
+		kinds[k] = r.runner.intern(found)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, o := range r.objects {
+		if res := kinds[kind{o.id.Group, o.version, o.id.Kind}]; o.res == nil && res != nil {
+			o.res = res
+			r.runner.track(res, r, o, false)
+		}
+	}
+	r.locateAt = time.Time{}
+	if failed != nil {
+		r.log.Info("kind not found, will be asked again", "error", failed.Error())
+		r.locateAt = r.now().Add(backoff(r.locateTries, locateRetryMin, locateRetryMax))
+		r.locateTries++
+	}
 }
 
 func decodeOrder(signed tunnel.Signed) (tunnel.Order, error) {

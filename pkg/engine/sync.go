@@ -292,7 +292,6 @@ func (r *release) finishSync(ctx context.Context, order tunnel.Order, p *plan) e
 		r.runner.meter.operation(order.Verb, met, now.Sub(r.op.StartedAt))
 	}
 	r.dirty = true
-	r.saveAt = now.Add(saveAfter)
 	r.mu.Unlock()
 	r.report()
 	return nil
