@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
@@ -92,6 +94,35 @@ func TestWhatIsWrittenIsThereAfterARestart(t *testing.T) {
 	}
 	if len(got.Kvs) != 1 || string(got.Kvs[0].Value) != "v" {
 		t.Errorf("read %v after the restart, want the value v", got.Kvs)
+	}
+}
+
+func TestAnOrderlyEndLogsNoErrors(t *testing.T) {
+	errs := 0
+	log := funcr.New(func(_, args string) {
+		if strings.Contains(args, `"error"`) {
+			errs++
+			t.Log(args)
+		}
+	}, funcr.Options{})
+	s, err := New(Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(logr.NewContext(t.Context(), log))
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	select {
+	case <-s.Ready():
+	case <-time.After(deadline):
+		t.Fatal("not ready in time")
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if errs > 0 {
+		t.Errorf("%d errors in the log", errs)
 	}
 }
 

@@ -4,6 +4,7 @@ package etcd
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	"go.uber.org/zap"
@@ -11,19 +12,21 @@ import (
 )
 
 // zapLogger makes etcd's warnings and errors part of the hub's log. What it says
-// below that is about its own insides.
-func zapLogger(log logr.Logger) *zap.Logger {
-	return zap.New(&core{LevelEnabler: zapcore.WarnLevel, log: log})
+// below that is about its own insides, and that its listeners are closed while it
+// is closed (closing is true) is no error.
+func zapLogger(log logr.Logger, closing *atomic.Bool) *zap.Logger {
+	return zap.New(&core{LevelEnabler: zapcore.WarnLevel, log: log, closing: closing})
 }
 
 type core struct {
 	zapcore.LevelEnabler
-	log logr.Logger
+	log     logr.Logger
+	closing *atomic.Bool
 }
 
 // With implements zapcore.Core.
 func (c *core) With(f []zapcore.Field) zapcore.Core {
-	return &core{LevelEnabler: c.LevelEnabler, log: c.log.WithValues(values(f)...)}
+	return &core{LevelEnabler: c.LevelEnabler, log: c.log.WithValues(values(f)...), closing: c.closing}
 }
 
 // Check implements zapcore.Core.
@@ -36,7 +39,7 @@ func (c *core) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.Ch
 
 // Write implements zapcore.Core.
 func (c *core) Write(e zapcore.Entry, f []zapcore.Field) error {
-	if e.Level >= zapcore.ErrorLevel {
+	if e.Level >= zapcore.ErrorLevel && !c.closing.Load() {
 		c.log.Error(errors.New(e.Message), "embedded etcd", values(f)...) //nolint:err113 // etcd's own words, for the log alone
 		return nil
 	}

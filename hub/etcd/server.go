@@ -10,10 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 )
 
@@ -104,12 +106,15 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, remove()) }()
 
-	member, err := embed.StartEtcd(config(s.dir, socket, log))
+	var closing atomic.Bool
+	member, err := embed.StartEtcd(config(s.dir, socket, zapLogger(log, &closing)))
 	if err != nil {
 		return fmt.Errorf("start embedded etcd: %w", err)
 	}
-	defer member.Close()
-	// Serving errors would otherwise fill a channel of no capacity and block Close.
+	defer func() {
+		closing.Store(true)
+		member.Close()
+	}()
 	select {
 	case <-member.Server.ReadyNotify():
 	case err := <-member.Err():
@@ -163,7 +168,7 @@ func socketPath(dir string) (path string, remove func() error, err error) {
 	return filepath.Join(short, "client.sock"), func() error { return os.RemoveAll(short) }, nil
 }
 
-func config(dir, socket string, log logr.Logger) *embed.Config {
+func config(dir, socket string, log *zap.Logger) *embed.Config {
 	client := url.URL{Scheme: "unix", Path: socket}
 	c := embed.NewConfig()
 	c.Dir = filepath.Join(dir, "member")
@@ -181,6 +186,6 @@ func config(dir, socket string, log logr.Logger) *embed.Config {
 	c.AutoCompactionRetention = "0"
 	// A single member elects itself: there is nobody to give time to.
 	c.TickMs, c.ElectionMs = tickMilliseconds, electionMilliseconds
-	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapLogger(log))
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log)
 	return c
 }

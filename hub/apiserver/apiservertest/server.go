@@ -118,5 +118,7 @@ func (s *Server) Client(tb testing.TB, groups ...string) *rest.Config {
 		tb.Fatalf("read kubeconfig: %v", err)
 	}
 	config.QPS = -1
+	// The end of an HTTP/2 connection takes the server a second.
+	config.NextProtos = []string{"http/1.1"}
 	return config
 }
