@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime/debug"
 	"sort"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"kumodo.io/convoy/e2e/harness"
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
@@ -53,6 +55,29 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
+// planeCPU is what the programs of the control plane have used so far.
+func planeCPU(b *testing.B) string {
+	b.Helper()
+	var out []string
+	for _, c := range []harness.Component{harness.APIServer, harness.Etcd, harness.ControllerManager, harness.Scheduler, harness.Kwok} {
+		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", plane.PID(c)))
+		if err != nil {
+			b.Fatal(err)
+		}
+		fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
+		ticks := 0
+		for _, f := range fields[11:13] {
+			n, err := strconv.Atoi(f)
+			if err != nil {
+				b.Fatal(err)
+			}
+			ticks += n
+		}
+		out = append(out, fmt.Sprintf("%s %.1fs", c, float64(ticks)/100))
+	}
+	return strings.Join(out, ", ")
+}
+
 // memory reads RssAnon and VmRSS of this process, in KiB.
 func memory(b *testing.B) (anon, rss string) {
 	b.Helper()
@@ -88,6 +113,7 @@ func BenchmarkThousandObjects(b *testing.B) {
 		orders = append(orders, x.order(ns, ns, mixed(ns)))
 	}
 	b.ResetTimer()
+	b.Logf("CPU of the control plane before: %s", planeCPU(b))
 	start, began := time.Now(), cpu()
 	for _, o := range orders {
 		x.accept(o)
@@ -96,6 +122,7 @@ func BenchmarkThousandObjects(b *testing.B) {
 		x.report(o.Release.UID, "applied", func(r tunnel.Report) bool { return r.Applied.Status == tunnel.True })
 	}
 	there, spent := time.Since(start), cpu()-began
+	b.Logf("CPU of the control plane when all is there: %s", planeCPU(b))
 	for _, o := range orders {
 		x.applied(o)
 	}
