@@ -146,7 +146,9 @@ func TestAStandaloneHubDelivers(t *testing.T) {
 		w.remove("other")
 		w.gone(install.Releases, "other")
 		w.gone(install.Inventories, "other")
-		if w.onEdge("c") != nil {
+		left, err := w.onEdge(w.deadline(), "c")
+		w.must(err)
+		if left != nil {
 			t.Error("the Release was gone before its object was")
 		}
 	})

@@ -208,12 +208,6 @@ func (w *world) startAgent() {
 	w.must(err)
 }
 
-func (w *world) stopAgent() {
-	w.t.Helper()
-	_, err := w.agent.Stop(w.deadline())
-	w.must(err)
-}
-
 func (w *world) untilObject(gvr groupVersionResource, namespace, name string, is harness.Condition) *unstructured.Unstructured {
 	w.t.Helper()
 	out, err := harness.WaitFor(w.deadline(), w.client, gvr, namespace, name, is)
@@ -325,23 +319,21 @@ func configMap(name, value string) string {
 }
 
 // onEdge reads a ConfigMap of the edge; nil when there is none.
-func (w *world) onEdge(name string) *corev1.ConfigMap {
-	w.t.Helper()
-	out, err := w.plane.Client().CoreV1().ConfigMaps(team).Get(w.deadline(), name, metav1.GetOptions{})
+func (w *world) onEdge(ctx context.Context, name string) (*corev1.ConfigMap, error) {
+	out, err := w.plane.Client().CoreV1().ConfigMaps(team).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil
+		return nil, nil //nolint:nilnil // that there is none is an answer
 	}
-	w.must(err)
-	return out
+	return out, err
 }
 
 // untilEdge waits until a ConfigMap of the edge has that value; "" when it is gone.
 func (w *world) untilEdge(name, value string) {
 	w.t.Helper()
-	w.must(wait.PollUntilContextCancel(w.deadline(), 20*time.Millisecond, true, func(context.Context) (bool, error) {
-		have := w.onEdge(name)
-		if have == nil {
-			return value == "", nil
+	w.must(wait.PollUntilContextCancel(w.deadline(), 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		have, err := w.onEdge(ctx, name)
+		if err != nil || have == nil {
+			return value == "", err
 		}
 		return have.Data["key"] == value && have.DeletionTimestamp == nil, nil
 	}))
@@ -399,7 +391,8 @@ func (w *world) get(ctx context.Context, path string) (text string, err error) {
 	if err != nil {
 		return "", err
 	}
-	answer, err := http.DefaultTransport.RoundTrip(request)
+	client := http.Client{Timeout: 10 * time.Second}
+	answer, err := client.Do(request)
 	if err != nil {
 		return "", err
 	}

@@ -7,13 +7,12 @@ import (
 
 	"github.com/go-logr/logr"
 	clientcache "k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 )
 
 // run feeds one kind until ctx ends.
 func (k *kind[T]) run(ctx context.Context) error {
 	var expected T
-	logger := klog.Logger(logr.FromContextOrDiscard(ctx))
+	logger := logr.FromContextOrDiscard(ctx)
 	reflector := clientcache.NewReflectorWithOptions(listFirst{k.source}, expected, k, clientcache.ReflectorOptions{
 		Name: "hub/cache." + k.name, Logger: &logger,
 	})

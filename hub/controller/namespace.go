@@ -51,8 +51,8 @@ type line struct {
 	// users is guarded by the lock of Namespaces.
 	users int
 
-	mu sync.Mutex
-	// Of the last request; guarded by mu.
+	// turn holds one token: who has it may ask, and look at what follows.
+	turn    chan struct{}
 	started time.Time
 	state   NamespaceState
 	err     error
@@ -68,8 +68,12 @@ func (n *Namespaces) State(ctx context.Context, name string) (NamespaceState, er
 	asked := time.Now()
 	l := n.enter(name)
 	defer n.leave(l)
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return NamespaceState{}, fmt.Errorf("read namespace %s of the host: %w", name, ctx.Err())
+	}
 	going := l.err == nil && l.state.Terminating && asked.Sub(l.started) < rememberTerminating
 	if going || l.started.After(asked) {
 		return l.state, l.err
@@ -102,11 +106,12 @@ func (n *Namespaces) enter(name string) *line {
 	if l == nil {
 		// Lines whose answer is too old to be used go when another is made.
 		for other, old := range n.lines {
+			// Nobody uses it, so that nobody has its turn.
 			if old.users == 0 && time.Since(old.started) > rememberTerminating {
 				delete(n.lines, other)
 			}
 		}
-		l = &line{}
+		l = &line{turn: make(chan struct{}, 1)}
 		n.lines[name] = l
 	}
 	l.users++

@@ -346,6 +346,28 @@ func TestADeletedReleaseLeavesItsLastOrderUntilTheAgentIsDone(t *testing.T) {
 	})
 }
 
+func TestAnApplyOrderNeverComesBackBetweenTwoLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		defer f.run()()
+		r := f.order("web", layer("a"), nil)
+		buried, err := f.Bury(t.Context(), r, tunnel.VerbRemove)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Gone from the cache, which has not told of it yet.
+		delete(f.releases, r.UID)
+		if err := f.Done(t.Context(), "c1", "web", buried.Sequence); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "orders", map[string]tunnel.Verb{"web": "remove"}, f.listed("c1"))
+		f.ReleaseChanged(r, nil)
+		equal(t, "orders", map[string]tunnel.Verb{}, f.listed("c1"))
+		synctest.Wait()
+		equal(t, "keys", []string{}, f.keys.names())
+	})
+}
+
 func TestAnAbsentAgentFindsTheRemoveOrderWhenTheReleaseIsLongGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)

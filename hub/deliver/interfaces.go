@@ -5,9 +5,8 @@ package deliver
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
 )

@@ -131,7 +131,9 @@ func (d *Deliverer) Done(_ context.Context, cluster, release types.UID, sequence
 		d.mu.Unlock()
 		return nil
 	}
-	if alive {
+	// The cache may have dropped the Release and not told of it yet: its apply order
+	// is still listed then, and only the last order hides it.
+	if _, listed := d.ordered[release]; alive || listed {
 		t.Done = true
 	} else {
 		d.exhumeLocked(t)

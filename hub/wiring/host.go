@@ -64,7 +64,7 @@ func (f fileSecrets) GetSecret(_ context.Context, namespace, name string) (map[s
 	if err != nil {
 		return nil, fmt.Errorf("folder of Secrets: %w", err)
 	}
-	defer root.Close() //nolint:errcheck // only read
+	defer root.Close()
 	folder, err := root.Open(filepath.Join(namespace, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s", source.ErrSecretNotFound, name)
@@ -72,7 +72,7 @@ func (f fileSecrets) GetSecret(_ context.Context, namespace, name string) (map[s
 	if err != nil {
 		return nil, fmt.Errorf("read Secret %s: %w", name, err)
 	}
-	defer folder.Close() //nolint:errcheck // only read
+	defer folder.Close()
 	entries, err := folder.ReadDir(maxSecretFiles)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("read Secret %s: %w", name, err)
@@ -96,7 +96,7 @@ func readFile(root *os.Root, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close()
 	return io.ReadAll(io.LimitReader(file, maxSecretFile))
 }
 
