@@ -175,7 +175,7 @@ func removal(report *tunnel.Report) string {
 func exceptions(report *tunnel.Report) ([]v1alpha1.ObjectException, int32) {
 	list, more := report.Exceptions, max(report.More, 0)
 	if len(list) > maxExceptions {
-		more += int32(len(list) - maxExceptions) //nolint:gosec // bounded by the body limit of a report
+		more += int32(len(list) - maxExceptions) // bounded by the body limit of a report
 		list = list[:maxExceptions]
 	}
 	if len(list) == 0 {

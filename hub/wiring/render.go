@@ -34,7 +34,7 @@ func (r renderer) Render(ctx context.Context, job release.Job) (release.Rendered
 	if err != nil {
 		return release.Rendered{}, err
 	}
-	out := release.Rendered{Objects: layer(result.Objects), Count: int32(result.Count)} //nolint:gosec // at most 10,000
+	out := release.Rendered{Objects: layer(result.Objects), Count: int32(result.Count)} // at most 10,000
 	if result.Sealed != nil {
 		sealed := layer(*result.Sealed)
 		out.Sealed = &sealed

@@ -75,7 +75,7 @@ func (a *agents) Newest(ctx context.Context, cluster tunnel.ClusterID, release t
 	case http.StatusNotFound:
 		return nil, nil //nolint:nilnil // the agent knows nothing of it, which is no error
 	default:
-		return nil, fmt.Errorf("the agent of %s answered %s", cluster, answer.Status) //nolint:err113 // for the log only
+		return nil, fmt.Errorf("the agent of %s answered %s", cluster, answer.Status) // for the log only
 	}
 	var newest tunnel.Report
 	if err := tunnel.DecodeJSON(answer.Body, tunnel.MaxAnswerBody, &newest); err != nil {

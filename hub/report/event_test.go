@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"kumodo.io/convoy/api/core/v1alpha1"
+)
+
+func TestATransitionIsOneEventAboutItsRelease(t *testing.T) {
+	client := fake.NewClientset()
+	events, err := client.CoreV1().Events("").Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Stop()
+	recorder := NewHostRecorder(client.CoreV1())
+	release := &v1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web", UID: "u"}}
+	recorder.Transition(release, false, "Ready", "before the hub runs: dropped")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- recorder.Run(ctx) }()
+	for recorder.recorder.Load() == nil {
+		select {
+		case <-ctx.Done():
+			t.Fatal("the recorder never started")
+		case <-time.NewTimer(time.Millisecond).C:
+		}
+	}
+	recorder.Transition(release, true, "DryRunFailed", "ConfigMap team/a")
+	select {
+	case got := <-events.ResultChan():
+		event, ok := got.Object.(*corev1.Event)
+		if !ok || got.Type != watch.Added {
+			t.Fatalf("got %v", got)
+		}
+		have := fmt.Sprintf("%s %s %s %s/%s %s %s", event.Type, event.Reason, event.InvolvedObject.Kind, event.Namespace, event.InvolvedObject.Name, event.InvolvedObject.APIVersion, event.Message)
+		if want := "Warning DryRunFailed Release team/web core.convoy.kumodo.io/v1alpha1 ConfigMap team/a"; have != want {
+			t.Errorf("event %q, want %q", have, want)
+		}
+	case <-ctx.Done():
+		t.Fatal("no event")
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
