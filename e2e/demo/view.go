@@ -6,15 +6,20 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/e2e/harness"
 	"kumodo.io/convoy/e2e/install"
 )
+
+// partPoll is the pause between two looks at an object that cannot be watched yet.
+const partPoll = 25 * time.Millisecond
 
 // watchRollout prints what changes on the hub and on the edges, as it changes, until
 // the Releases are Ready and the objects there.
@@ -81,12 +86,7 @@ func isTrue(conditions []metav1.Condition, kind string) bool {
 // watchPart prints when an object appears on an edge, and when a Deployment runs.
 func watchPart(ctx context.Context, v *voice, edge *install.Edge, one part) error {
 	if one.resource == offers {
-		// Asked for a kind that it is just making, a server says "in a second",
-		// and clients wait that second. Its wave comes after the Deployment's.
-		available := harness.HasCondition("Available", metav1.ConditionTrue, "")
-		if _, err := harness.WaitFor(ctx, edge.Plane.Dynamic(), deployments, shop, web, available); err != nil {
-			return err
-		}
+		return pollPart(ctx, v, edge, one)
 	}
 	seen := false
 	_, err := harness.WaitFor(ctx, edge.Plane.Dynamic(), one.resource, one.namespace, one.name, func(object *unstructured.Unstructured) (bool, error) {
@@ -104,4 +104,20 @@ func watchPart(ctx context.Context, v *voice, edge *install.Edge, one part) erro
 		return available, err
 	})
 	return err
+}
+
+// pollPart is watchPart for a kind that the application brings: asked for a list of
+// it, a server that is just making it says "in a second", and clients wait that
+// second. A single object is answered at once.
+func pollPart(ctx context.Context, v *voice, edge *install.Edge, one part) error {
+	client := edge.Plane.Dynamic().Resource(one.resource).Namespace(one.namespace)
+	err := wait.PollUntilContextCancel(ctx, partPoll, true, func(ctx context.Context) (bool, error) {
+		_, err := client.Get(ctx, one.name, metav1.GetOptions{})
+		return err == nil, nil // whatever the error: until the story's deadline
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s %s on %s: %w", one.kind, one.name, edge.Name, err)
+	}
+	v.line("%s  wave %d  %s %s", edge.Name, one.wave, one.kind, one.name)
+	return nil
 }
