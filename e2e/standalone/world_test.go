@@ -322,7 +322,7 @@ func configMap(name, value string) string {
 func (w *world) onEdge(ctx context.Context, name string) (*corev1.ConfigMap, error) {
 	out, err := w.plane.Client().CoreV1().ConfigMaps(team).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // that there is none is an answer
+		return nil, nil // that there is none is an answer
 	}
 	return out, err
 }

@@ -3,7 +3,6 @@
 package controller
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -74,7 +73,7 @@ func TestAnAnswerComesFromARequestThatStartedAfterTheQuestion(t *testing.T) {
 		var all sync.WaitGroup
 		ask := func(want bool) {
 			all.Go(func() {
-				got, err := n.State(context.Background(), "team")
+				got, err := n.State(t.Context(), "team")
 				if err != nil || got.Terminating != want {
 					t.Errorf("got %+v, %v; want terminating %v", got, err, want)
 				}

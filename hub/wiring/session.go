@@ -73,7 +73,7 @@ func (a *agents) Newest(ctx context.Context, cluster tunnel.ClusterID, release t
 	switch answer.StatusCode {
 	case http.StatusOK:
 	case http.StatusNotFound:
-		return nil, nil //nolint:nilnil // the agent knows nothing of it, which is no error
+		return nil, nil // the agent knows nothing of it, which is no error
 	default:
 		return nil, fmt.Errorf("the agent of %s answered %s", cluster, answer.Status) // for the log only
 	}

@@ -118,8 +118,9 @@ func TestAFailingSourceIsAskedSoonAndThenLessOften(t *testing.T) {
 		pauses = append(pauses, next)
 		clock.SetTime(clock.Now().Add(next))
 	}
-	for i, want := range []time.Duration{2, 4, 8, 16, 32} {
-		if pauses[i] != want*time.Second {
+	want := firstRetry
+	for i := range 5 {
+		if pauses[i] != want<<i {
 			t.Errorf("pauses %v, want 2s, 4s, 8s, 16s, 32s, then the interval", pauses)
 			break
 		}
