@@ -331,6 +331,7 @@ func (b *bench) namespace(name string) string {
 var (
 	namespaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	configmaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	claims      = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 	services    = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 	secrets     = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}

@@ -271,3 +271,21 @@ metadata: {name: note, labels: {rev: "2"}}
 	}
 	t.Logf("applied: %+v", r.Applied)
 }
+
+func TestAClaimThatLeavesTheRenderKeepsItsData(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("claim")
+	b.apply("claim", ns, `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: `+ns+`}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+`+configMap(ns, "settings", "k", "v"))
+	b.apply("claim", ns, configMap(ns, "settings", "k", "v"))
+	claim := b.get(claims, ns, "data")
+	if claim.GetDeletionTimestamp() != nil || claim.GetAnnotations()["convoy.kumodo.io/owner"] != "" {
+		t.Errorf("the claim is deleted at %v with annotations %v", claim.GetDeletionTimestamp(), claim.GetAnnotations())
+	}
+}

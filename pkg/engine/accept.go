@@ -63,7 +63,9 @@ func (rn *Runner) check(order tunnel.Order, held int64) *Refusal {
 		return &Refusal{Reason: reason, Sequence: order.Sequence, Err: err}
 	}
 	switch {
-	case order.Hub != rn.hub, order.ClusterUID != rn.cluster:
+	case order.Hub != rn.hub:
+		return refuse(v1alpha1.ReasonOrderRefused, ErrOtherHub)
+	case order.ClusterUID != rn.cluster:
 		return refuse(v1alpha1.ReasonOrderRefused, ErrOtherCluster)
 	case order.Release.UID == "":
 		return refuse(v1alpha1.ReasonOrderRefused, ErrMalformed)

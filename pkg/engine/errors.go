@@ -13,7 +13,9 @@ var (
 	ErrOlderSequence = errors.New("a newer order was accepted before")
 	// ErrAheadOfTime: the sequence is more than a day ahead of the hub's time.
 	ErrAheadOfTime = errors.New("the sequence is more than a day ahead of the hub's time")
-	// ErrOtherCluster: the order is for another hub or Cluster.
+	// ErrOtherHub: the order is of another hub than the one that was joined.
+	ErrOtherHub = errors.New("the order is of another hub")
+	// ErrOtherCluster: the order is for another Cluster.
 	ErrOtherCluster = errors.New("the order is for another cluster")
 	// ErrFeatureMissing: the order requires what this agent cannot do.
 	ErrFeatureMissing = errors.New("the order requires a feature that this agent lacks")

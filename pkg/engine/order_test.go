@@ -59,7 +59,7 @@ func TestOrdersAreRefusedWithAReason(t *testing.T) {
 		want   error
 		reason string
 	}{
-		"another hub":                   {func(o *tunnel.Order) { o.Hub = "other" }, ErrOtherCluster, v1alpha1.ReasonOrderRefused},
+		"another hub":                   {func(o *tunnel.Order) { o.Hub = "other" }, ErrOtherHub, v1alpha1.ReasonOrderRefused},
 		"another cluster":               {func(o *tunnel.Order) { o.ClusterUID = "other" }, ErrOtherCluster, v1alpha1.ReasonOrderRefused},
 		"an older sequence":             {func(o *tunnel.Order) { o.Sequence -= 1000 }, ErrOlderSequence, v1alpha1.ReasonOrderRefused},
 		"two days ahead":                {func(o *tunnel.Order) { o.Sequence += (48 * time.Hour).Milliseconds() }, ErrAheadOfTime, v1alpha1.ReasonOrderRefused},

@@ -294,14 +294,17 @@ func instantly(o *object) bool {
 	return o.id.Group != "" || (o.id.Kind != "Pod" && o.id.Kind != "Namespace")
 }
 
-// kept says why an object is not deleted although it left the render: a definition
-// would take everybody's objects with it, a namespace that was there before us too.
+// kept says why an object is not deleted although it left the render, or its
+// Release was: a definition would take everybody's objects with it, a namespace that
+// was there before us too, and with a claim goes data that no render brings back.
 func kept(o *object, m meta, created bool) string {
 	switch {
 	case isDefinition(o.id):
 		return "deleting a definition would delete all objects of its kind"
 	case o.id.Group == "" && o.id.Kind == "Namespace" && !created:
 		return "the namespace was there before it was first applied"
+	case o.id.Group == "" && o.id.Kind == "PersistentVolumeClaim":
+		return "deleting a claim would delete its data"
 	case m.Annotations[annotationKeep] == keepValue:
 		return "annotation " + annotationKeep
 	}
