@@ -40,20 +40,55 @@ func (r *Reporter) record(release *v1alpha1.Release, before []metav1.Condition) 
 // host is slow or the namespace is going, dropped.
 type HostRecorder struct {
 	client typedcorev1.EventsGetter
+	going  Going
 	// recorder is set while Run runs.
 	recorder atomic.Pointer[record.EventRecorder]
 }
 
+// Going says whether a namespace of the host is being deleted, or gone: nothing
+// can be made in it then, and asking for it would be refused.
+type Going func(ctx context.Context, namespace string) (bool, error)
+
 // NewHostRecorder makes a recorder. What comes before Run is dropped.
-func NewHostRecorder(client typedcorev1.EventsGetter) *HostRecorder {
-	return &HostRecorder{client: client}
+func NewHostRecorder(client typedcorev1.EventsGetter, going Going) *HostRecorder {
+	return &HostRecorder{client: client, going: going}
+}
+
+// sink looks at the namespace just before each Event is written: many wait in
+// front of it, and their namespace may be deleted meanwhile.
+type sink struct {
+	record.EventSink
+	ctx   context.Context //nolint:containedctx // the sink's interface passes none; it ends with the recorder
+	going Going
+}
+
+func (s sink) dropped(event *corev1.Event) bool {
+	going, err := s.going(s.ctx, event.Namespace)
+	// A host that does not answer will say so to the Event itself.
+	return err == nil && going
+}
+
+// Create implements record.EventSink.
+func (s sink) Create(event *corev1.Event) (*corev1.Event, error) {
+	if s.dropped(event) {
+		return event, nil
+	}
+	return s.EventSink.Create(event) //nolint:wrapcheck // the broadcaster looks at what the host said
+}
+
+// Patch implements record.EventSink.
+func (s sink) Patch(event *corev1.Event, data []byte) (*corev1.Event, error) {
+	if s.dropped(event) {
+		return event, nil
+	}
+	return s.EventSink.Patch(event, data) //nolint:wrapcheck // the broadcaster looks at what the host said
 }
 
 // Run writes Events until ctx ends.
 func (h *HostRecorder) Run(ctx context.Context) error {
 	broadcaster := record.NewBroadcaster()
 	defer broadcaster.Shutdown()
-	watch := broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: h.client.Events("")})
+	watch := broadcaster.StartRecordingToSink(sink{&typedcorev1.EventSinkImpl{Interface: h.client.Events("")}, ctx, h.going})
 	defer watch.Stop()
 	var recorder record.EventRecorder = broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: "convoy-hub"})
 	h.recorder.Store(&recorder)

@@ -23,7 +23,9 @@ func TestATransitionIsOneEventAboutItsRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer events.Stop()
-	recorder := NewHostRecorder(client.CoreV1())
+	recorder := NewHostRecorder(client.CoreV1(), func(_ context.Context, namespace string) (bool, error) {
+		return namespace == "going", nil
+	})
 	release := &v1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web", UID: "u"}}
 	recorder.Transition(release, false, "Ready", "before the hub runs: dropped")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -37,6 +39,8 @@ func TestATransitionIsOneEventAboutItsRelease(t *testing.T) {
 		case <-time.NewTimer(time.Millisecond).C:
 		}
 	}
+	leaving := &v1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "going", Name: "web", UID: "v"}}
+	recorder.Transition(leaving, true, "DryRunFailed", "nothing can be made in this namespace: dropped")
 	recorder.Transition(release, true, "DryRunFailed", "ConfigMap team/a")
 	select {
 	case got := <-events.ResultChan():

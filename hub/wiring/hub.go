@@ -54,8 +54,9 @@ type hub struct {
 	ready    *readiness
 
 	// Of the host cluster; nil in standalone mode.
-	host    kubernetes.Interface
-	dynamic dynamic.Interface
+	host       kubernetes.Interface
+	dynamic    dynamic.Interface
+	namespaces *controller.Namespaces
 
 	keys     *keyring.Keyring
 	server   *apiserver.Server
@@ -248,7 +249,11 @@ func (h *hub) makeReporter(context.Context) error {
 		Inventories: storage.Inventories, Orders: h.orders, Agents: h.agents, Registerer: h.registry,
 	}
 	if h.host != nil {
-		recorder := report.NewHostRecorder(h.host.CoreV1())
+		h.namespaces = controller.NewNamespaces(h.host.CoreV1())
+		recorder := report.NewHostRecorder(h.host.CoreV1(), func(ctx context.Context, namespace string) (bool, error) {
+			state, err := h.namespaces.State(ctx, namespace)
+			return state.Terminating, err
+		})
 		reportOptions.Recorder = recorder
 		h.life.start("events", recorder.Run)
 	}
@@ -288,8 +293,7 @@ func (h *hub) startFlow(ctx context.Context) error {
 		Reporter: h.reporter, Store: storage.Releases, Registerer: h.registry,
 	}
 	if h.host != nil {
-		namespaces := controller.NewNamespaces(h.host.CoreV1())
-		clusterOptions.Namespaces, releaseOptions.Namespaces = namespaces, namespaces
+		clusterOptions.Namespaces, releaseOptions.Namespaces = h.namespaces, h.namespaces
 	}
 	releases := release.New(releaseOptions)
 	clusters := cluster.New(clusterOptions)
