@@ -289,3 +289,37 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 		t.Errorf("the claim is deleted at %v with annotations %v", claim.GetDeletionTimestamp(), claim.GetAnnotations())
 	}
 }
+
+func TestANamespaceThatLeavesTheRenderIsKeptWhileOthersHaveObjectsInIt(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("census")
+	with := func(namespace string) string {
+		return "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + namespace + "}\n---\n" + configMap(namespace, "ours", "k", "v") + "---\n" + configMap(ns, "stays", "k", "v")
+	}
+	for _, namespace := range []string{"census-shared", "census-alone"} {
+		release := "rel-" + namespace
+		b.apply(release, ns, strings.ReplaceAll(with(namespace), "stays", release))
+	}
+	theirs := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "theirs", "namespace": "census-shared"},
+	}}
+	if _, err := plane.Dynamic().Resource(secrets).Namespace("census-shared").Create(b.ctx, theirs, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	kept := b.accept(b.order("rel-census-shared", ns, configMap(ns, "rel-census-shared", "k", "v")))
+	b.report("uid-rel-census-shared", "tells what it kept", func(r tunnel.Report) bool {
+		return r.Sequence == kept.Sequence && r.Settled && r.Applied.Status == tunnel.True &&
+			strings.Contains(r.Applied.Message, "Namespace census-shared") && strings.Contains(r.Applied.Message, "Secret census-shared/theirs")
+	})
+	b.gone(configmaps, "census-shared", "ours")
+	b.get(secrets, "census-shared", "theirs")
+	shared := b.get(namespaces, "", "census-shared")
+	if shared.GetDeletionTimestamp() != nil || shared.GetAnnotations()["convoy.kumodo.io/owner"] != "" {
+		t.Errorf("the namespace is deleted at %v, with annotations %v", shared.GetDeletionTimestamp(), shared.GetAnnotations())
+	}
+
+	b.applied(b.accept(b.order("rel-census-alone", ns, configMap(ns, "rel-census-alone", "k", "v"))))
+	b.gone(namespaces, "", "census-alone")
+}

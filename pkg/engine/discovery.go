@@ -107,21 +107,10 @@ func (d *discovery) forget(group string) {
 }
 
 func (d *discovery) ask(ctx context.Context, group, version string) (map[string]resource, error) {
-	path := "/apis/" + group + "/" + version
-	if group == "" {
-		path = "/api/" + version
-	}
 	kinds := map[string]resource{}
-	body, _, err := d.target.call(ctx, request{verb: "discover", method: http.MethodGet, path: path})
-	if apierrors.IsNotFound(err) {
-		return kinds, nil
-	}
+	list, err := d.list(ctx, group, version)
 	if err != nil {
-		return nil, fmt.Errorf("ask what %s/%s serves: %w", group, version, err)
-	}
-	var list metav1.APIResourceList
-	if err := json.Unmarshal(body, &list); err != nil {
-		return nil, fmt.Errorf("decode what %s/%s serves: %w", group, version, err)
+		return nil, err
 	}
 	for _, r := range list.APIResources {
 		if strings.Contains(r.Name, "/") || r.Kind == "" {
@@ -130,4 +119,24 @@ func (d *discovery) ask(ctx context.Context, group, version string) (map[string]
 		kinds[r.Kind] = resource{group: group, version: version, plural: r.Name, kind: r.Kind, namespaced: r.Namespaced}
 	}
 	return kinds, nil
+}
+
+// list asks what a group serves in a version: nothing, when it is not served.
+func (d *discovery) list(ctx context.Context, group, version string) (metav1.APIResourceList, error) {
+	path := "/apis/" + group + "/" + version
+	if group == "" {
+		path = "/api/" + version
+	}
+	var list metav1.APIResourceList
+	body, _, err := d.target.call(ctx, request{verb: "discover", method: http.MethodGet, path: path})
+	if apierrors.IsNotFound(err) {
+		return list, nil
+	}
+	if err != nil {
+		return list, fmt.Errorf("ask what %s/%s serves: %w", group, version, err)
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		return list, fmt.Errorf("decode what %s/%s serves: %w", group, version, err)
+	}
+	return list, nil
 }

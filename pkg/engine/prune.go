@@ -5,7 +5,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,12 +15,6 @@ import (
 
 	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/pkg/tunnel"
-)
-
-// annotationKeep on a live object keeps it when it leaves the render.
-const (
-	annotationKeep = "helm.sh/resource-policy"
-	keepValue      = "keep"
 )
 
 // stale lists the objects of the inventory that a plan no longer has. One that is
@@ -136,8 +129,9 @@ func (r *release) finishLast(ctx context.Context, order tunnel.Order) error {
 	r.done = true
 	r.applied, r.attempt, r.total = nil, nil, 0
 	r.problems = nil
+	left := r.leftLocked()
 	r.mu.Unlock()
-	return r.end(ctx, order, tunnel.Finding{Status: tunnel.True, Reason: v1alpha1.ReasonApplied}, nil)
+	return r.end(ctx, order, tunnel.Finding{Status: tunnel.True, Reason: v1alpha1.ReasonApplied, Message: left}, nil)
 }
 
 // deleteObjects deletes objects against the order of waves and kinds. Before a lower
@@ -254,12 +248,7 @@ func (r *release) deleteOne(ctx context.Context, d *deletion) (gone bool, err er
 		return true, nil
 	}
 	if keep := kept(o, m, created); keep != "" {
-		if err := r.unmark(ctx, o); err != nil {
-			return false, err
-		}
-		r.log.Info("object kept", "object", o.id.String(), "why", keep)
-		r.drop(o)
-		return true, nil
+		return true, r.keep(ctx, o, keep)
 	}
 	if m.Deletion != nil || d.asked {
 		d.asked = true
@@ -268,6 +257,17 @@ func (r *release) deleteOne(ctx context.Context, d *deletion) (gone bool, err er
 			d.why += ", held by finalizer " + joinFields(m.Finalizers)
 		}
 		return false, nil
+	}
+	if isNamespace(o.id) {
+		other, err := r.stranger(ctx, o.id.Name)
+		if err != nil {
+			// Taken for occupied, until it can be told.
+			d.why = "it cannot be told whether others have objects in it: " + explain(err, false)
+			return false, nil //nolint:nilerr // it is the reason to wait, and shown
+		}
+		if other != "" {
+			return true, r.keep(ctx, o, "others have objects in it, as "+other)
+		}
 	}
 	err = r.runner.target.remove(ctx, res, o.id.Namespace, o.id.Name, m.UID, m.ResourceVersion)
 	switch {
@@ -292,66 +292,6 @@ func (r *release) deleteOne(ctx context.Context, d *deletion) (gone bool, err er
 // answered: kinds without a grace period.
 func instantly(o *object) bool {
 	return o.id.Group != "" || (o.id.Kind != "Pod" && o.id.Kind != "Namespace")
-}
-
-// kept says why an object is not deleted although it left the render, or its
-// Release was: a definition would take everybody's objects with it, a namespace that
-// was there before us too, and with a claim goes data that no render brings back.
-func kept(o *object, m meta, created bool) string {
-	switch {
-	case isDefinition(o.id):
-		return "deleting a definition would delete all objects of its kind"
-	case o.id.Group == "" && o.id.Kind == "Namespace" && !created:
-		return "the namespace was there before it was first applied"
-	case o.id.Group == "" && o.id.Kind == "PersistentVolumeClaim":
-		return "deleting a claim would delete its data"
-	case m.Annotations[annotationKeep] == keepValue:
-		return "annotation " + annotationKeep
-	}
-	return ""
-}
-
-// unmark takes our label and annotation off an object, if it is the one that we
-// applied and still ours. Its fields stay as they are.
-func (r *release) unmark(ctx context.Context, o *object) error {
-	res, err := r.resource(ctx, o)
-	if err != nil {
-		if kindGone(err) {
-			return nil
-		}
-		return err
-	}
-	for range maxRaces {
-		m, err := r.runner.target.look(ctx, res, o.id.Namespace, o.id.Name)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		r.mu.Lock()
-		uid := o.uid
-		r.mu.Unlock()
-		if (uid != "" && m.UID != uid) || m.Annotations[v1alpha1.AnnotationOwner] != r.marks.owner {
-			return nil
-		}
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-			"uid": m.UID, "resourceVersion": m.ResourceVersion,
-			"labels":      map[string]any{v1alpha1.LabelManaged: nil},
-			"annotations": map[string]any{v1alpha1.AnnotationOwner: nil},
-		}})
-		if err != nil {
-			return fmt.Errorf("encode patch: %w", err)
-		}
-		_, err = r.runner.target.patch(ctx, res, o.id.Namespace, o.id.Name, typeMerge, patch)
-		if err == nil || apierrors.IsNotFound(err) {
-			return nil
-		}
-		if !apierrors.IsConflict(err) {
-			return err
-		}
-	}
-	return errRaced
 }
 
 // resource says where an object of the inventory lives now: a definition may have

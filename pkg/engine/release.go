@@ -53,9 +53,13 @@ type release struct {
 	settled  bool           // the operation has ended
 	op       *tunnel.Operation
 	problems map[manifest.Identity]planned // of objects that are not in objects
-	refusal  *tunnel.Finding
-	refused  int64
-	done     bool
+	// leftBehind says what this operation kept although it should have gone, and
+	// alsoLeft how many more there are.
+	leftBehind string
+	alsoLeft   int
+	refusal    *tunnel.Finding
+	refused    int64
+	done       bool
 
 	dirty       bool
 	reportedAt  time.Time

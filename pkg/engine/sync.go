@@ -90,6 +90,7 @@ func (r *release) begin(kind string, order tunnel.Order) {
 		return
 	}
 	r.settled = false
+	r.leftBehind, r.alsoLeft = "", 0
 	r.op = &tunnel.Operation{Type: kind, Phase: v1alpha1.PhaseRunning, Sequence: order.Sequence, StartedAt: now, Deadline: &deadline}
 	r.finding = tunnel.Finding{Status: tunnel.Unknown, Reason: v1alpha1.ReasonProgressing}
 	r.dirty = true
@@ -258,7 +259,7 @@ func (r *release) finishSync(ctx context.Context, order tunnel.Order, p *plan) e
 	r.applied, r.attempt, r.resumed = p.render, nil, false
 	r.problems = nil
 	r.inventoryNew, r.inventorySent = true, 0
-	r.finding = tunnel.Finding{Status: tunnel.True, Reason: v1alpha1.ReasonApplied}
+	r.finding = tunnel.Finding{Status: tunnel.True, Reason: v1alpha1.ReasonApplied, Message: r.leftLocked()}
 	r.dirty = true
 	deadline := r.now().Add(timeoutOf(order))
 	r.mu.Unlock()
