@@ -11,6 +11,10 @@ const (
 	// blockedAfter is how long progress is held in memory before it is worth a
 	// write of its own, and how far apart such writes are.
 	blockedAfter = 30 * time.Second
+	// troubleAfter is how long a Release that had settled may be out of sync or
+	// unhealthy before that is written down, the first time: a repair is quicker and
+	// leaves one write, that it was made.
+	troubleAfter = 2 * time.Second
 	// operationRepeat: the same operation with the same message within this time
 	// is not written down again, so that a retry loop costs no writes.
 	operationRepeat = time.Minute

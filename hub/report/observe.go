@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 
+	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
@@ -123,8 +124,21 @@ func (r *Reporter) hold(uid types.UID, report *tunnel.Report) (taken int64, flus
 	if e.motionSince.IsZero() {
 		e.motionSince = now
 	}
-	r.queue.AddAfter(uid, max(e.motionSince.Add(blockedAfter).Sub(now), coalesceWindow))
+	r.queue.AddAfter(uid, max(e.motionSince.Add(e.patienceLocked()).Sub(now), coalesceWindow))
 	return report.Counter, nil
+}
+
+// patienceLocked is how long the newest report may be held in memory. A rollout is
+// expected to be in motion; a Release that had settled is not.
+func (e *entry) patienceLocked() time.Duration {
+	report := e.newest
+	if report == nil || e.told || report.Operation == nil || report.Operation.Phase == v1alpha1.PhaseRunning {
+		return blockedAfter
+	}
+	if report.InSync.Status == tunnel.False || report.Healthy.Status == tunnel.False {
+		return troubleAfter
+	}
+	return blockedAfter
 }
 
 // taken says whether a report, or a newer one, is written.
@@ -150,11 +164,12 @@ func (r *Reporter) flush(ctx context.Context, uid types.UID) {
 		return
 	}
 	report, list, since, session := e.newest, e.inventory, e.motionSince, e.session
+	patience := e.patienceLocked()
 	r.mu.Unlock()
 
 	urgent := report.Settled || failing(report)
-	if !urgent && r.clock.Since(since) < blockedAfter {
-		r.queue.AddAfter(uid, since.Add(blockedAfter).Sub(r.clock.Now()))
+	if !urgent && r.clock.Since(since) < patience {
+		r.queue.AddAfter(uid, since.Add(patience).Sub(r.clock.Now()))
 		return
 	}
 	err := r.writeReport(ctx, uid, report, list)
@@ -178,13 +193,13 @@ func (r *Reporter) flush(ctx context.Context, uid types.UID) {
 	newer := e.newest != report
 	switch {
 	case report.Settled:
-		e.motionSince = time.Time{}
+		e.motionSince, e.told = time.Time{}, false
 		if !newer {
 			e.newest = nil
 		}
 	case !urgent:
 		// Looked at again after as long a time, in case something else blocks then.
-		e.motionSince = r.clock.Now()
+		e.motionSince, e.told = r.clock.Now(), true
 		r.queue.AddAfter(uid, blockedAfter)
 	default:
 		e.motionSince = r.clock.Now()

@@ -73,6 +73,8 @@ type entry struct {
 	session int
 	// motionSince is when the first report came that was not settled.
 	motionSince time.Time
+	// told: that was written since; what follows waits longer.
+	told bool
 	// flushed is closed after the next attempt to write; nil: nobody waits.
 	flushed chan struct{}
 }

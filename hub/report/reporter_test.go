@@ -84,6 +84,39 @@ func TestProgressIsHeldUntilItHasBlockedForThirtySeconds(t *testing.T) {
 	})
 }
 
+func TestTroubleAfterARolloutIsToldWithinSecondsAndRepairsWithinThemCostNoWrite(t *testing.T) {
+	inside(t, func(t *testing.T, h *hub) {
+		key := h.ordered(t, "web")
+		healed := func(r *tunnel.Report) {
+			r.Operation = &tunnel.Operation{Type: corev1alpha1.OperationSync, Phase: corev1alpha1.PhaseSucceeded}
+		}
+		drifted := func(r *tunnel.Report) {
+			healed(r)
+			r.Settled = false
+			r.InSync = tunnel.Finding{Status: tunnel.False, Reason: "Drifted", Message: "ConfigMap team/a"}
+		}
+		h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 1, healed)})
+		h.counted()
+		h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 2, drifted)})
+		pass(time.Second)
+		h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 3, healed)})
+		pass(time.Minute)
+		equal(t, "writes for a quick repair", []string(nil), h.counted())
+		h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 4, drifted)})
+		pass(3 * time.Second)
+		equal(t, "writes after 3 s", []string{"Release web"}, h.counted())
+		equal(t, "state", "False Drifted", ready(t, h, key))
+		for i := range 20 {
+			more := func(r *tunnel.Report) { r.InSync.Message = fmt.Sprintf("ConfigMap team/%d", i) }
+			h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", int64(5+i), drifted, more)})
+			pass(time.Second)
+		}
+		equal(t, "writes while it goes on", []string(nil), h.counted())
+		h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 99, healed)})
+		equal(t, "writes when it is over", []string{"Release web"}, h.counted())
+	})
+}
+
 func TestAFailureIsWrittenBeforeItSettles(t *testing.T) {
 	inside(t, func(t *testing.T, h *hub) {
 		key := h.ordered(t, "web")

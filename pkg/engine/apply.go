@@ -109,6 +109,10 @@ func (r *release) applyDone(p *plan, it *item, o *object, live map[string]any, c
 	r.mu.Unlock()
 	it.failed, it.class = nil, 0
 	it.checked = false
+	if it.from != nil {
+		it.from.relinquish(it.id)
+		it.from = nil
+	}
 	r.accept(o, live)
 	if it.id.Group == "apiextensions.k8s.io" {
 		for gk := range p.kinds {

@@ -171,8 +171,12 @@ func (r *release) lookAt(ctx context.Context, it *item) error {
 		return err
 	}
 	owner := ownerOf(live)
-	if owner != "" && owner != r.marks.owner && !r.inherits(owner) {
-		return &ownedByOtherError{owner: owner}
+	it.from = nil
+	if owner != "" && owner != r.marks.owner {
+		var ok bool
+		if it.from, ok = r.passes(owner); !ok {
+			return r.runner.ownedByOther(owner)
+		}
 	}
 	it.checked, it.found = true, true
 	it.uid, it.rv = metaText(live, "uid"), metaText(live, "resourceVersion")

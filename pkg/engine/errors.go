@@ -58,10 +58,14 @@ type renderError struct {
 func (e *renderError) Error() string { return e.err.Error() }
 func (e *renderError) Unwrap() error { return e.err }
 
-// ownedByOtherError names the owner found on an object.
-type ownedByOtherError struct{ owner string }
+// ownedByOtherError names the owner found on an object: its mark, and the Release's
+// namespace and name on the hub if it is known here.
+type ownedByOtherError struct{ owner, name string }
 
 func (e *ownedByOtherError) Error() string {
+	if e.name != "" {
+		return fmt.Sprintf("belongs to Release %s (%s)", clip(e.name, 100), clip(e.owner, 100))
+	}
 	return fmt.Sprintf("belongs to %q", clip(e.owner, 100))
 }
 

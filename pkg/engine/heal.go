@@ -206,11 +206,16 @@ func (r *release) repair(ctx context.Context, o *object, live map[string]any, ow
 		if ownershipOnly {
 			return repaired{}, nil
 		}
+		if r.outlived() {
+			// Its namesake may have taken and pruned it: what is gone stays gone.
+			r.drop(o)
+			return repaired{}, nil
+		}
 		return r.makeAgain(ctx, o, *res, content, namespace)
 	}
 	if owner := ownerOf(live); owner != "" && owner != r.marks.owner {
 		r.observe(o, live)
-		return repaired{}, &ownedByOtherError{owner: owner}
+		return repaired{}, r.runner.ownedByOther(owner)
 	}
 	if metaText(live, "deletionTimestamp") != "" {
 		// It is on its way out; when it is gone it is made again.

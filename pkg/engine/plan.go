@@ -32,6 +32,7 @@ type item struct {
 	checked bool
 	found   bool
 	uid, rv string
+	from    *release // it passes to us from this one
 
 	force     bool // conflicts are ours to win
 	takeOver  bool // fields of kubectl's client-side apply become ours first

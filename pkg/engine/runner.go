@@ -5,6 +5,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,6 +70,9 @@ type Runner struct {
 	releases map[string]*release // by UID; guarded by mu
 	holds    map[string]int      // digests that are being staged; guarded by mu
 	interned map[resource]*resource
+	// head is what the hub has for this Cluster, Release UID to sequence, as its last
+	// head has proven; nil before the first; guarded by mu.
+	head map[string]int64
 
 	// lifeMu guards ctx and group, which are set while the Runner runs.
 	watchMu sync.Mutex
@@ -247,13 +251,17 @@ func (rn *Runner) all() []*release {
 // just proven. What is here beyond it is unknown to the hub: kept, counted, never
 // deleted for that.
 func (rn *Runner) Head(_ tunnel.Head, orders map[string]int64) {
-	unknown := 0
+	forgotten := 0
 	for uid := range rn.Have() {
 		if _, known := orders[uid]; !known {
-			unknown++
+			forgotten++
 		}
 	}
-	rn.meter.unknown.Set(float64(unknown))
+	rn.mu.Lock()
+	rn.head = make(map[string]int64, len(orders))
+	maps.Copy(rn.head, orders)
+	rn.mu.Unlock()
+	rn.meter.unknown.Set(float64(forgotten))
 }
 
 // Newest gives the newest report of a Release, made now; false if there is none.

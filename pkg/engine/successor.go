@@ -7,13 +7,16 @@ import (
 	"strings"
 	"time"
 
+	"kumodo.io/convoy/pkg/manifest"
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
 // A Release that was deleted and made anew under its name while the cluster was away
 // arrives here as two: one to remove, and one to apply with another UID. The new one
 // takes the objects over, so that the workloads live on; what it does not take is
-// removed afterwards.
+// removed afterwards. So it is with one that the hub has forgotten, as a head has
+// proven: its Cluster was deleted, or the hub was restored from an older copy. What
+// the new one does not take of that stays, since nobody ordered it away.
 
 // successorPoll is how often a removal looks whether its successor is done.
 const successorPoll = 200 * time.Millisecond
@@ -23,25 +26,83 @@ func last(order tunnel.Order) bool {
 	return order.Verb == tunnel.VerbRemove || order.Verb == tunnel.VerbRelease
 }
 
-// inherits says whether an object with that owner passes to r: its owner is a Release
-// of the same name that is on its way out.
-func (r *release) inherits(owner string) bool {
-	uid, ok := strings.CutPrefix(owner, r.runner.hub+"/")
-	if !ok {
-		return false
+// passes says whether an object with that owner passes to r, and from which Release:
+// one of the same name that is on its way out, or unknown to the hub. It also passes
+// when the mark is all that is left of its owner: the hub is ours, but neither has
+// it, as a head has proven, nor do we; from is nil then.
+func (r *release) passes(owner string) (from *release, ok bool) {
+	uid, ours := strings.CutPrefix(owner, r.runner.hub+"/")
+	if !ours {
+		return nil, false
 	}
 	r.runner.mu.Lock()
-	old := r.runner.releases[uid]
+	old, head := r.runner.releases[uid], r.runner.head
 	r.runner.mu.Unlock()
-	if old == nil || old == r {
-		return false
+	_, ordered := head[uid]
+	if old == nil {
+		return nil, head != nil && !ordered
+	}
+	if old == r {
+		return nil, false
 	}
 	old.mu.Lock()
 	ref, leaving := old.ref, last(old.order)
 	old.mu.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return leaving && ref.Namespace == r.ref.Namespace && ref.Name == r.ref.Name
+	forgotten := head != nil && !ordered
+	if !leaving && !forgotten || ref.Namespace != r.ref.Namespace || ref.Name != r.ref.Name {
+		return nil, false
+	}
+	return old, true
+}
+
+// ownedByOther names the owner as well as we can.
+func (rn *Runner) ownedByOther(owner string) error {
+	err := &ownedByOtherError{owner: owner}
+	if uid, ours := strings.CutPrefix(owner, rn.hub+"/"); ours {
+		rn.mu.Lock()
+		other := rn.releases[uid]
+		rn.mu.Unlock()
+		if other != nil {
+			other.mu.Lock()
+			err.name = other.ref.Namespace + "/" + other.ref.Name
+			other.mu.Unlock()
+		}
+	}
+	return err
+}
+
+// outlived says whether a Release of the same name with a newer order has applied
+// what it was ordered: then r is not its last word any more.
+func (r *release) outlived() bool {
+	r.mu.Lock()
+	ref, sequence := r.ref, r.order.Sequence
+	r.mu.Unlock()
+	for _, other := range r.runner.all() {
+		if other == r {
+			continue
+		}
+		other.mu.Lock()
+		newer := other.ref.Namespace == ref.Namespace && other.ref.Name == ref.Name &&
+			other.order.Verb == tunnel.VerbApply && other.order.Sequence > sequence && other.applied != nil
+		other.mu.Unlock()
+		if newer {
+			return true
+		}
+	}
+	return false
+}
+
+// relinquish takes an object out of the inventory, because another Release has it now.
+func (r *release) relinquish(id manifest.Identity) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if o := r.objects[id]; o != nil {
+		r.dropLocked(o)
+		r.saveAt = r.now().Add(saveAfter)
+		r.wakeLocked()
+	}
 }
 
 // successorBusy says whether a Release of the same name has yet to carry out its order.
