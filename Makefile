@@ -75,7 +75,7 @@ test-unit: ## Tests that need no control plane; rooms with goroutines under the 
 	@$(GOTEST) $$(go list ./... | grep -v '/convoy/e2e' | grep -vxF "$$(go list $(RACE))")
 
 .PHONY: test-e2e
-test-e2e: build ## Tests on whole control planes, one package at a time (RUN=regexp for some).
+test-e2e: build kube ## Tests on whole control planes, one package at a time (RUN=regexp for some).
 	@go test -timeout 40m -p 1 $(if $(RUN),-run '$(RUN)') ./e2e/...
 
 .PHONY: test-debian
