@@ -28,10 +28,13 @@ build: bin/convoy-hub bin/convoy-agent bin/kubectl-convoy ## Build the three pro
 # Go decides what is stale, so these are made each time.
 .PHONY: bin/convoy-hub bin/convoy-agent bin/kubectl-convoy
 bin/convoy-hub:
+	@echo "building $@ (minutes, the first time)"
 	@go build -ldflags "$(LDFLAGS)" -o $@ ./hub
 bin/convoy-agent:
+	@echo "building $@ (minutes, the first time)"
 	@go build -ldflags "$(LDFLAGS)" -o $@ ./agent
 bin/kubectl-convoy:
+	@echo "building $@ (minutes, the first time)"
 	@go build -ldflags "$(LDFLAGS)" -o $@ ./kubectl-convoy
 
 .PHONY: kube
