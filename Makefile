@@ -39,6 +39,7 @@ bin/kubectl-convoy:
 
 .PHONY: kube
 kube: ## Build the control planes that the tests run against, into .kube/bin (minutes, once).
+	@echo "building what is missing of the control planes (minutes, once)"
 	@go run ./hack/cluster build
 
 .PHONY: generate
@@ -86,13 +87,13 @@ test-debian: ## Tests that need proxies and registries of Debian.
 	@hack/test-debian.sh
 
 .PHONY: bench
-bench: build ## Measure what docs/benchmarks.md states.
+bench: build kube ## Measure what docs/benchmarks.md states.
 	@go run ./e2e/bench $(BENCH)
 
 ##@ Try
 
 .PHONY: demo
-demo: build bin/convoy-demo ## One hub and two edge clusters on this machine, end to end; leaves them running.
+demo: build kube bin/convoy-demo ## One hub and two edge clusters on this machine, end to end; leaves them running.
 	@bin/convoy-demo up
 
 .PHONY: demo-down
