@@ -3,11 +3,13 @@
 package delivery_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
@@ -103,6 +105,9 @@ func TestADeletedNamespaceOfTheHubLeavesWorkloads(t *testing.T) {
 		}
 	}
 	t.Logf("all Ready after %s", time.Since(start).Round(100*time.Millisecond))
+	// The host refuses an Event whose namespace began to end between the hub's look
+	// and its write. The queue of Events has to be empty, or the audit log shows it.
+	eventsAreQuiet(ctx, t, ns)
 	start = time.Now()
 	if _, err := hub.Kubectl(ctx, "delete", "namespace", ns, "--timeout=60s"); err != nil {
 		t.Fatal(err)
@@ -120,5 +125,32 @@ func TestADeletedNamespaceOfTheHubLeavesWorkloads(t *testing.T) {
 	}
 	if have != count {
 		t.Errorf("%d of %d objects are left on the edge", have, count)
+	}
+}
+
+// eventsAreQuiet returns when no Event has been written in a namespace of the hub
+// for five seconds.
+func eventsAreQuiet(ctx context.Context, t *testing.T, ns string) {
+	t.Helper()
+	const quiet = 5 * time.Second
+	w, err := shared.hub.Plane.Dynamic().Resource(corev1.SchemeGroupVersion.WithResource("events")).Namespace(ns).Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	timer := time.NewTimer(quiet)
+	defer timer.Stop()
+	for {
+		select {
+		case _, open := <-w.ResultChan():
+			if !open {
+				t.Fatalf("the watch of Events in %s ended: %v", ns, context.Cause(ctx))
+			}
+			timer.Reset(quiet)
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			t.Fatalf("Events are still written in %s: %v", ns, context.Cause(ctx))
+		}
 	}
 }
