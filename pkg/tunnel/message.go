@@ -112,6 +112,24 @@ type OrderEvent struct {
 	Unknown []string `json:"unknown,omitempty"`
 	Head    *Signed  `json:"head,omitempty"`
 	Beat    bool     `json:"beat,omitempty"`
+	// Present lists UIDs of which the agent holds a newer order than the hub, or one
+	// that the hub does not have: it is asked to give them back (POST /v1/held).
+	Present []string `json:"present,omitempty"`
+	// GoAway asks the agent to end the session and to come back later.
+	GoAway *GoAway `json:"goAway,omitempty"`
+}
+
+// GoAway says that the hub ends soon. The agent ends the session by itself, at a
+// random time within Within, and dials again after U(0, Within) from then on.
+type GoAway struct {
+	WithinSeconds int64  `json:"withinSeconds"`
+	Reason        string `json:"reason,omitempty"`
+}
+
+// HeldRequest gives signed orders back to a hub that asked for them (POST
+// /v1/held), at most MaxHeld at a time. The hub believes its own signature only.
+type HeldRequest struct {
+	Orders []Signed `json:"orders"`
 }
 
 // OrdersRequest opens the orders stream (POST /v1/orders).
@@ -127,6 +145,8 @@ type Hello struct {
 	KubernetesVersion string   `json:"kubernetesVersion"`
 	APIVersions       []string `json:"apiVersions"`
 	TargetUID         string   `json:"targetUID"` // UID of kube-system
+	// Now is the agent's clock: told, never used.
+	Now time.Time `json:"now,omitzero"`
 }
 
 // HelloAnswer is the hub's answer.
@@ -134,8 +154,11 @@ type HelloAnswer struct {
 	HubVersion string    `json:"hubVersion"`
 	Hub        string    `json:"hub"`
 	Now        time.Time `json:"now"`
-	// OrderKeys are the Ed25519 public keys that sign orders.
+	// OrderKeys are the Ed25519 public keys whose orders are to be accepted from now
+	// on, old and new. HubCA are the certificates, PEM, that the hub may prove itself
+	// with. Both replace what the agent has, and are stored before any order is taken.
 	OrderKeys [][]byte `json:"orderKeys"`
+	HubCA     []byte   `json:"hubCA,omitempty"`
 }
 
 // JoinRequest is the body of POST /v1/join. Both proofs are Ed25519 signatures
@@ -164,7 +187,7 @@ type RenewRequest struct {
 // CertificateAnswer carries a certificate for the agent.
 type CertificateAnswer struct {
 	Certificate []byte    `json:"certificate"` // PEM
-	HubCA       []byte    `json:"hubCA"`       // PEM
+	HubCA       []byte    `json:"hubCA"`       // PEM, one or more
 	NotAfter    time.Time `json:"notAfter"`
 	Hub         string    `json:"hub"`
 	OrderKeys   [][]byte  `json:"orderKeys"`

@@ -7,8 +7,18 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // ConnectionMode says how convoy reaches the API server of a Cluster.
 type ConnectionMode string
 
-// ConnectionModeAgent means that an agent in the cluster dials out to the hub.
-const ConnectionModeAgent ConnectionMode = "agent"
+// Connection modes.
+const (
+	// ConnectionModeAgent: an agent in the cluster dials out to the hub.
+	ConnectionModeAgent ConnectionMode = "agent"
+	// ConnectionModeAgentless: the hub dials the cluster with a kubeconfig.
+	ConnectionModeAgentless ConnectionMode = "agentless"
+	// ConnectionModeInCluster: the cluster is the one that the hub runs in.
+	ConnectionModeInCluster ConnectionMode = "inCluster"
+)
+
+// AuthTypeKubeconfig is the one type of agentless.auth that is built.
+const AuthTypeKubeconfig = "kubeconfig"
 
 // Cluster is a target for Releases of its namespace.
 //
@@ -30,9 +40,18 @@ type Cluster struct {
 
 // ClusterSpec is what a platform engineer writes.
 type ClusterSpec struct {
-	// connectionMode: "agent" (default): an agent in the cluster dials out to the hub.
+	// connectionMode: "agent" (default): an agent in the cluster dials out to the hub;
+	// "agentless": the hub dials the cluster as agentless says; "inCluster": the
+	// cluster is the one that the hub runs in. Immutable.
 	// +optional
 	ConnectionMode ConnectionMode `json:"connectionMode,omitempty"`
+	// agentless says how the hub reaches the cluster; required in that mode, refused
+	// in others.
+	// +optional
+	Agentless *AgentlessConnection `json:"agentless,omitempty"`
+	// deletionPolicy says what a deletion of this Cluster does to its Releases.
+	// +optional
+	DeletionPolicy ClusterDeletionPolicy `json:"deletionPolicy,omitempty"`
 	// metadata is what templates and CEL expressions read as `cluster`. Keys and
 	// values are strings; at most 64 keys of 253 bytes, values of 1024 bytes.
 	// cluster.name is always the object's name, whatever stands here.
@@ -40,12 +59,61 @@ type ClusterSpec struct {
 	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
+// AgentlessConnection is how the hub reaches a cluster by itself.
+type AgentlessConnection struct {
+	// server, https://host:port, is shown and validated. With kubeconfig auth the
+	// kubeconfig's current context decides.
+	// +optional
+	Server string `json:"server,omitempty"`
+	// caPublicCertRef names a Secret key with the server's CA certificates, PEM. It
+	// is not used with kubeconfig auth.
+	// +optional
+	CAPublicCertRef *SecretKeyReference `json:"caPublicCertRef,omitempty"`
+	// auth says which credentials are used.
+	Auth ClusterAuth `json:"auth"`
+}
+
+// ClusterAuth are credentials for a cluster.
+type ClusterAuth struct {
+	// type: kubeconfig. Others give Ready=False with reason Unsupported.
+	Type string `json:"type"`
+	// kubeconfig: required with that type.
+	// +optional
+	Kubeconfig *KubeconfigAuth `json:"kubeconfig,omitempty"`
+}
+
+// KubeconfigAuth takes server, CA and credentials from a kubeconfig.
+type KubeconfigAuth struct {
+	// secretRef names the Secret key that holds a whole kubeconfig. It has to stand
+	// alone: no exec or auth-provider plugin, no reference to a file.
+	SecretRef SecretKeyReference `json:"secretRef"`
+}
+
+// SecretKeyReference names one key of a Secret of the same namespace.
+type SecretKeyReference struct {
+	// name of the Secret.
+	Name string `json:"name"`
+	// key in its data.
+	Key string `json:"key"`
+}
+
+// ClusterDeletionPolicy says what a deletion of a Cluster does to its Releases.
+type ClusterDeletionPolicy struct {
+	// pruneReleases: delete each Release, with its own deletionPolicy, before the
+	// Cluster goes. Default false: the Cluster goes at once, its Releases stay and
+	// report ClusterNotReady, workloads run on.
+	// +optional
+	PruneReleases bool `json:"pruneReleases,omitempty"`
+}
+
 // ClusterStatus is written by the hub alone.
 type ClusterStatus struct {
 	// observedGeneration is the generation that the conditions are about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions: Ready (reasons Connected, NeverJoined, Disconnected).
+	// conditions: Ready (reasons Connected, NeverJoined, Disconnected, ProbeFailed,
+	// Unsupported, Revoked, CloneDetected, ClusterConflict) and, only while it is so,
+	// HubBehind: the agent holds newer orders than the hub knows.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -73,6 +141,47 @@ type ClusterStatus struct {
 	// agent is the identity that joined.
 	// +optional
 	Agent *ClusterAgentStatus `json:"agent,omitempty"`
+	// formerClusterUIDs are targets that this Cluster stood for before, newest first,
+	// at most 8. An agent that comes from one of them is refused: ClusterConflict.
+	// +optional
+	// +listType=atomic
+	FormerClusterUIDs []string `json:"formerClusterUIDs,omitempty"`
+	// clockSkew is how far the agent's clock was ahead of the hub's at the last
+	// connect, to the minute, as in 2h0m0s or -2h0m0s; absent within a minute.
+	// +optional
+	ClockSkew string `json:"clockSkew,omitempty"`
+	// unknownReleases are Releases that run on the cluster under this hub's signature
+	// and do not exist here: kept there. The first 16, by namespace and name.
+	// +optional
+	// +listType=atomic
+	UnknownReleases []UnknownRelease `json:"unknownReleases,omitempty"`
+	// unknownReleaseCount counts all of them.
+	// +optional
+	UnknownReleaseCount int32 `json:"unknownReleaseCount,omitempty"`
+	// leftBehind counts deleted Releases whose objects are still on the cluster,
+	// because it was away for more than 30 days.
+	// +optional
+	LeftBehind int32 `json:"leftBehind,omitempty"`
+	// checkedSecrets are the Secrets whose use by spec was allowed to the user who
+	// wrote it. Others are not read.
+	// +optional
+	// +listType=atomic
+	CheckedSecrets []string `json:"checkedSecrets,omitempty"`
+}
+
+// UnknownRelease is a Release that the target runs and the hub does not have.
+type UnknownRelease struct {
+	// namespace that it had.
+	Namespace string `json:"namespace"`
+	// name that it had.
+	Name string `json:"name"`
+	// uid that it had.
+	UID string `json:"uid"`
+	// sequence of the order that runs.
+	Sequence int64 `json:"sequence"`
+	// renderRef is the digest of the render that runs.
+	// +optional
+	RenderRef string `json:"renderRef,omitempty"`
 }
 
 // ClusterJoinStatus is the public half of a join token. Nothing in it is secret.
@@ -99,6 +208,27 @@ type ClusterAgentStatus struct {
 	// certificateSerial of the newest certificate, hexadecimal.
 	// +optional
 	CertificateSerial string `json:"certificateSerial,omitempty"`
+	// renewals counts certificates since the join. Each certificate carries its
+	// number; two agents whose numbers part are clones.
+	// +optional
+	Renewals int64 `json:"renewals,omitempty"`
+	// usedRenewal is the newest number that a session was opened with: from then on
+	// older ones are refused.
+	// +optional
+	UsedRenewal int64 `json:"usedRenewal,omitempty"`
+	// recoveries counts certificates that were asked for with the bound key.
+	// +optional
+	Recoveries int64 `json:"recoveries,omitempty"`
+	// lastRecoveryAt is when that was last done.
+	// +optional
+	LastRecoveryAt *metav1.Time `json:"lastRecoveryAt,omitempty"`
+	// revokedAt: the identity is not accepted from then on, until a new join.
+	// +optional
+	RevokedAt *metav1.Time `json:"revokedAt,omitempty"`
+	// cloneDetectedAt: two agents used this identity. Neither is accepted until a
+	// new join.
+	// +optional
+	CloneDetectedAt *metav1.Time `json:"cloneDetectedAt,omitempty"`
 }
 
 // ClusterList is a list of Clusters.
@@ -168,4 +298,19 @@ type JoinRequestStatus struct {
 	// agentImage that the hub was told to install.
 	// +optional
 	AgentImage string `json:"agentImage,omitempty"`
+}
+
+// RevokeRequest is the request and the answer of POST clusters/NAME/revoke: the
+// identity that joined is not accepted any more, and its session ends. A new join
+// makes a new one. What runs on the cluster stays as it is.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type RevokeRequest struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata; name, if given, is the Cluster's.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// revokedAt is part of the answer: since when the identity is refused.
+	// +optional
+	RevokedAt *metav1.Time `json:"revokedAt,omitempty"`
 }

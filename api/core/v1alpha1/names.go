@@ -55,6 +55,9 @@ const (
 	ConditionApplied  = "Applied"
 	ConditionInSync   = "InSync"
 	ConditionHealthy  = "Healthy"
+	// ConditionHubBehind is there only while it is True: the agent holds what this hub
+	// has lost.
+	ConditionHubBehind = "HubBehind"
 )
 
 // Reasons of a Cluster's Ready condition.
@@ -62,6 +65,14 @@ const (
 	ReasonConnected    = "Connected"
 	ReasonNeverJoined  = "NeverJoined"
 	ReasonDisconnected = "Disconnected"
+	// ReasonProbeFailed and ReasonUnsupported: of the modes in which the hub dials.
+	ReasonProbeFailed = "ProbeFailed"
+	ReasonUnsupported = "Unsupported"
+	// ReasonRevoked, ReasonCloneDetected and ReasonClusterConflict: an agent is
+	// refused, and the message says what to do.
+	ReasonRevoked         = "Revoked"
+	ReasonCloneDetected   = "CloneDetected"
+	ReasonClusterConflict = "ClusterConflict"
 )
 
 // Reasons of a Release's conditions.
@@ -105,4 +116,17 @@ const (
 	ReasonNotReported = "NotReported"
 	ReasonReady       = "Ready"
 	ReasonDeleting    = "Deleting"
+
+	// ReasonHubBehind: the order was given back by the agent; nothing is rolled back.
+	ReasonHubBehind = "HubBehind"
+	// ReasonClusterReset: the cluster was made anew; what was reported is void.
+	ReasonClusterReset = "ClusterReset"
+	// ReasonDeletionHeld: a deletion was refused and waits for a confirmation.
+	ReasonDeletionHeld = "DeletionHeld"
+	// ReasonBlockedOnCluster: the Release is being deleted and waits for its cluster.
+	ReasonBlockedOnCluster = "BlockedOnCluster"
+
+	// HeldByBudget and HeldByCollector are reasons of a held deletion.
+	HeldByBudget    = "DeletionBudget"
+	HeldByCollector = "GarbageCollector"
 )

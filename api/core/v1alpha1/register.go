@@ -28,9 +28,9 @@ var (
 func KnownTypes() []runtime.Object {
 	return []runtime.Object{
 		&Cluster{}, &ClusterList{},
-		&JoinRequest{},
+		&JoinRequest{}, &RevokeRequest{},
 		&Release{}, &ReleaseList{},
-		&SyncRequest{},
+		&SyncRequest{}, &ConfirmRequest{},
 		&ReleaseInventory{}, &ReleaseInventoryList{},
 	}
 }

@@ -123,6 +123,10 @@ type PrunePolicy struct {
 	// listed as orphaned.
 	// +optional
 	Orphaned *bool `json:"orphaned,omitempty"`
+	// allowEmpty: a source that has no objects (any more) is a render of nothing, and
+	// prunes all; default false: it is an error, and what runs is kept.
+	// +optional
+	AllowEmpty bool `json:"allowEmpty,omitempty"`
 }
 
 // DeletionPolicy says what deleting a Release does on the target.
@@ -130,6 +134,11 @@ type DeletionPolicy struct {
 	// keepWorkloads: leave everything that was applied, unmarked; default false.
 	// +optional
 	KeepWorkloads bool `json:"keepWorkloads,omitempty"`
+	// blockOnClusterUnreachable: stay, being deleted, until the cluster is back and
+	// the objects are gone; default false: the Release goes and the removal waits
+	// for the cluster. Setting this to false, or keepWorkloads to true, lets go.
+	// +optional
+	BlockOnClusterUnreachable bool `json:"blockOnClusterUnreachable,omitempty"`
 }
 
 // ReleaseStatus is of constant size, whatever the size of the render.
@@ -187,6 +196,13 @@ type ReleaseStatus struct {
 	// lastForceRequest is the value of the force annotation last acted on.
 	// +optional
 	LastForceRequest string `json:"lastForceRequest,omitempty"`
+	// adopted is set while the Release runs an order that this hub had lost and the
+	// agent gave back.
+	// +optional
+	Adopted *AdoptedOrder `json:"adopted,omitempty"`
+	// heldDeletion is the last deletion that was refused and can be confirmed.
+	// +optional
+	HeldDeletion *HeldDeletion `json:"heldDeletion,omitempty"`
 	// lastReportedAt is when the agent's state was last recorded here. It moves
 	// only when something else does: the live age is the session's.
 	// +optional
@@ -306,6 +322,38 @@ type Operation struct {
 	Message string `json:"message,omitempty"`
 }
 
+// AdoptedOrder says that the hub went back in time and the agent did not. Nothing
+// is rolled back until the inputs of the render change, or somebody asks for a sync.
+type AdoptedOrder struct {
+	// sequence of the order that was given back.
+	Sequence int64 `json:"sequence"`
+	// inputsHash that the hub had then: as long as its inputs have this hash, the
+	// adopted render stays.
+	// +optional
+	InputsHash string `json:"inputsHash,omitempty"`
+	// at is when it was adopted, by the hub's clock.
+	At metav1.Time `json:"at"`
+}
+
+// HeldDeletion is a deletion that waits for a confirmation.
+type HeldDeletion struct {
+	// reason: DeletionBudget (more than the budget in a while) or GarbageCollector
+	// (an owner is missing that this hub never knew).
+	Reason string `json:"reason"`
+	// message for people.
+	Message string `json:"message"`
+	// by is the user who asked.
+	By string `json:"by"`
+	// at is when it was last refused, by the hub's clock.
+	At metav1.Time `json:"at"`
+	// sequence of the order that runs, to be named in a confirmation.
+	// +optional
+	Sequence int64 `json:"sequence,omitempty"`
+	// digest over what would be deleted, to be named in a confirmation.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+}
+
 // HistoryEntry is one render that was applied.
 type HistoryEntry struct {
 	// renderRef is the digest.
@@ -354,4 +402,23 @@ type SyncRequest struct {
 	// has. The request is done when status.lastSyncRequest shows it.
 	// +optional
 	RequestedAt string `json:"requestedAt,omitempty"`
+}
+
+// ConfirmRequest is the request and the answer of POST releases/NAME/confirm: a
+// deletion that was held may be asked for once more within the hour. It needs the
+// verb confirm on releases. A newer order, and a restart of the hub, end it.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type ConfirmRequest struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata; name, if given, is the Release's.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// sequence of status.heldDeletion.
+	Sequence int64 `json:"sequence"`
+	// digest of status.heldDeletion.
+	Digest string `json:"digest"`
+	// expiresAt is part of the answer.
+	// +optional
+	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 }

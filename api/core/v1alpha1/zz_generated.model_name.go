@@ -8,6 +8,16 @@
 package v1alpha1
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AdoptedOrder) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.AdoptedOrder"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AgentlessConnection) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.AgentlessConnection"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Cluster) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.Cluster"
 }
@@ -15,6 +25,16 @@ func (in Cluster) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ClusterAgentStatus) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.ClusterAgentStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterAuth) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.ClusterAuth"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterDeletionPolicy) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.ClusterDeletionPolicy"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -43,8 +63,18 @@ func (in ClusterStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConfirmRequest) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.ConfirmRequest"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DeletionPolicy) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.DeletionPolicy"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in HeldDeletion) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.HeldDeletion"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -70,6 +100,11 @@ func (in JoinRequestSpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in JoinRequestStatus) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.JoinRequestStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in KubeconfigAuth) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.KubeconfigAuth"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -148,6 +183,16 @@ func (in RenderStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RevokeRequest) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.RevokeRequest"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in SecretKeyReference) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.SecretKeyReference"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SourceReference) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.SourceReference"
 }
@@ -160,4 +205,9 @@ func (in SyncPolicy) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SyncRequest) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.SyncRequest"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UnknownRelease) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.UnknownRelease"
 }

@@ -73,19 +73,26 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		runtime.TypeMeta{}.OpenAPIModelName():                   schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
 		runtime.Unknown{}.OpenAPIModelName():                    schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
 		version.Info{}.OpenAPIModelName():                       schema_k8sio_apimachinery_pkg_version_Info(ref),
+		v1alpha1.AdoptedOrder{}.OpenAPIModelName():              schema_convoy_api_core_v1alpha1_AdoptedOrder(ref),
+		v1alpha1.AgentlessConnection{}.OpenAPIModelName():       schema_convoy_api_core_v1alpha1_AgentlessConnection(ref),
 		v1alpha1.Cluster{}.OpenAPIModelName():                   schema_convoy_api_core_v1alpha1_Cluster(ref),
 		v1alpha1.ClusterAgentStatus{}.OpenAPIModelName():        schema_convoy_api_core_v1alpha1_ClusterAgentStatus(ref),
+		v1alpha1.ClusterAuth{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_ClusterAuth(ref),
+		v1alpha1.ClusterDeletionPolicy{}.OpenAPIModelName():     schema_convoy_api_core_v1alpha1_ClusterDeletionPolicy(ref),
 		v1alpha1.ClusterJoinStatus{}.OpenAPIModelName():         schema_convoy_api_core_v1alpha1_ClusterJoinStatus(ref),
 		v1alpha1.ClusterList{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_ClusterList(ref),
 		v1alpha1.ClusterReference{}.OpenAPIModelName():          schema_convoy_api_core_v1alpha1_ClusterReference(ref),
 		v1alpha1.ClusterSpec{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_ClusterSpec(ref),
 		v1alpha1.ClusterStatus{}.OpenAPIModelName():             schema_convoy_api_core_v1alpha1_ClusterStatus(ref),
+		v1alpha1.ConfirmRequest{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_ConfirmRequest(ref),
 		v1alpha1.DeletionPolicy{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_DeletionPolicy(ref),
+		v1alpha1.HeldDeletion{}.OpenAPIModelName():              schema_convoy_api_core_v1alpha1_HeldDeletion(ref),
 		v1alpha1.HistoryEntry{}.OpenAPIModelName():              schema_convoy_api_core_v1alpha1_HistoryEntry(ref),
 		v1alpha1.InventoryEntry{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_InventoryEntry(ref),
 		v1alpha1.JoinRequest{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_JoinRequest(ref),
 		v1alpha1.JoinRequestSpec{}.OpenAPIModelName():           schema_convoy_api_core_v1alpha1_JoinRequestSpec(ref),
 		v1alpha1.JoinRequestStatus{}.OpenAPIModelName():         schema_convoy_api_core_v1alpha1_JoinRequestStatus(ref),
+		v1alpha1.KubeconfigAuth{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_KubeconfigAuth(ref),
 		v1alpha1.LayerReference{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_LayerReference(ref),
 		v1alpha1.ManifestsContent{}.OpenAPIModelName():          schema_convoy_api_core_v1alpha1_ManifestsContent(ref),
 		v1alpha1.ObjectCounts{}.OpenAPIModelName():              schema_convoy_api_core_v1alpha1_ObjectCounts(ref),
@@ -101,9 +108,12 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ReleaseSpec{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_ReleaseSpec(ref),
 		v1alpha1.ReleaseStatus{}.OpenAPIModelName():             schema_convoy_api_core_v1alpha1_ReleaseStatus(ref),
 		v1alpha1.RenderStatus{}.OpenAPIModelName():              schema_convoy_api_core_v1alpha1_RenderStatus(ref),
+		v1alpha1.RevokeRequest{}.OpenAPIModelName():             schema_convoy_api_core_v1alpha1_RevokeRequest(ref),
+		v1alpha1.SecretKeyReference{}.OpenAPIModelName():        schema_convoy_api_core_v1alpha1_SecretKeyReference(ref),
 		v1alpha1.SourceReference{}.OpenAPIModelName():           schema_convoy_api_core_v1alpha1_SourceReference(ref),
 		v1alpha1.SyncPolicy{}.OpenAPIModelName():                schema_convoy_api_core_v1alpha1_SyncPolicy(ref),
 		v1alpha1.SyncRequest{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_SyncRequest(ref),
+		v1alpha1.UnknownRelease{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_UnknownRelease(ref),
 		sourcev1alpha1.GitRef{}.OpenAPIModelName():              schema_convoy_api_source_v1alpha1_GitRef(ref),
 		sourcev1alpha1.GitRepository{}.OpenAPIModelName():       schema_convoy_api_source_v1alpha1_GitRepository(ref),
 		sourcev1alpha1.GitRepositoryList{}.OpenAPIModelName():   schema_convoy_api_source_v1alpha1_GitRepositoryList(ref),
@@ -2739,6 +2749,79 @@ func schema_k8sio_apimachinery_pkg_version_Info(ref common.ReferenceCallback) co
 	}
 }
 
+func schema_convoy_api_core_v1alpha1_AdoptedOrder(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AdoptedOrder says that the hub went back in time and the agent did not. Nothing is rolled back until the inputs of the render change, or somebody asks for a sync.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"sequence": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sequence of the order that was given back.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"inputsHash": {
+						SchemaProps: spec.SchemaProps{
+							Description: "inputsHash that the hub had then: as long as its inputs have this hash, the adopted render stays.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"at": {
+						SchemaProps: spec.SchemaProps{
+							Description: "at is when it was adopted, by the hub's clock.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"sequence", "at"},
+			},
+		},
+		Dependencies: []string{
+			v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_AgentlessConnection(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AgentlessConnection is how the hub reaches a cluster by itself.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"server": {
+						SchemaProps: spec.SchemaProps{
+							Description: "server, https://host:port, is shown and validated. With kubeconfig auth the kubeconfig's current context decides.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"caPublicCertRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "caPublicCertRef names a Secret key with the server's CA certificates, PEM. It is not used with kubeconfig auth.",
+							Ref:         ref(v1alpha1.SecretKeyReference{}.OpenAPIModelName()),
+						},
+					},
+					"auth": {
+						SchemaProps: spec.SchemaProps{
+							Description: "auth says which credentials are used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ClusterAuth{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"auth"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ClusterAuth{}.OpenAPIModelName(), v1alpha1.SecretKeyReference{}.OpenAPIModelName()},
+	}
+}
+
 func schema_convoy_api_core_v1alpha1_Cluster(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -2830,12 +2913,101 @@ func schema_convoy_api_core_v1alpha1_ClusterAgentStatus(ref common.ReferenceCall
 							Format:      "",
 						},
 					},
+					"renewals": {
+						SchemaProps: spec.SchemaProps{
+							Description: "renewals counts certificates since the join. Each certificate carries its number; two agents whose numbers part are clones.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"usedRenewal": {
+						SchemaProps: spec.SchemaProps{
+							Description: "usedRenewal is the newest number that a session was opened with: from then on older ones are refused.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"recoveries": {
+						SchemaProps: spec.SchemaProps{
+							Description: "recoveries counts certificates that were asked for with the bound key.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"lastRecoveryAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastRecoveryAt is when that was last done.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"revokedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revokedAt: the identity is not accepted from then on, until a new join.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"cloneDetectedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cloneDetectedAt: two agents used this identity. Neither is accepted until a new join.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
 				},
 				Required: []string{"boundKey", "joinedAt"},
 			},
 		},
 		Dependencies: []string{
 			v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_ClusterAuth(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterAuth are credentials for a cluster.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type: kubeconfig. Others give Ready=False with reason Unsupported.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kubeconfig": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kubeconfig: required with that type.",
+							Ref:         ref(v1alpha1.KubeconfigAuth{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"type"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.KubeconfigAuth{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_ClusterDeletionPolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterDeletionPolicy says what a deletion of a Cluster does to its Releases.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"pruneReleases": {
+						SchemaProps: spec.SchemaProps{
+							Description: "pruneReleases: delete each Release, with its own deletionPolicy, before the Cluster goes. Default false: the Cluster goes at once, its Releases stay and report ClusterNotReady, workloads run on.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
 	}
 }
 
@@ -2950,9 +3122,22 @@ func schema_convoy_api_core_v1alpha1_ClusterSpec(ref common.ReferenceCallback) c
 				Properties: map[string]spec.Schema{
 					"connectionMode": {
 						SchemaProps: spec.SchemaProps{
-							Description: "connectionMode: \"agent\" (default): an agent in the cluster dials out to the hub.",
+							Description: "connectionMode: \"agent\" (default): an agent in the cluster dials out to the hub; \"agentless\": the hub dials the cluster as agentless says; \"inCluster\": the cluster is the one that the hub runs in. Immutable.",
 							Type:        []string{"string"},
 							Format:      "",
+						},
+					},
+					"agentless": {
+						SchemaProps: spec.SchemaProps{
+							Description: "agentless says how the hub reaches the cluster; required in that mode, refused in others.",
+							Ref:         ref(v1alpha1.AgentlessConnection{}.OpenAPIModelName()),
+						},
+					},
+					"deletionPolicy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "deletionPolicy says what a deletion of this Cluster does to its Releases.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ClusterDeletionPolicy{}.OpenAPIModelName()),
 						},
 					},
 					"metadata": {
@@ -2973,6 +3158,8 @@ func schema_convoy_api_core_v1alpha1_ClusterSpec(ref common.ReferenceCallback) c
 				},
 			},
 		},
+		Dependencies: []string{
+			v1alpha1.AgentlessConnection{}.OpenAPIModelName(), v1alpha1.ClusterDeletionPolicy{}.OpenAPIModelName()},
 	}
 }
 
@@ -3000,7 +3187,7 @@ func schema_convoy_api_core_v1alpha1_ClusterStatus(ref common.ReferenceCallback)
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "conditions: Ready (reasons Connected, NeverJoined, Disconnected).",
+							Description: "conditions: Ready (reasons Connected, NeverJoined, Disconnected, ProbeFailed, Unsupported, Revoked, CloneDetected, ClusterConflict) and, only while it is so, HubBehind: the agent holds newer orders than the hub knows.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3070,11 +3257,147 @@ func schema_convoy_api_core_v1alpha1_ClusterStatus(ref common.ReferenceCallback)
 							Ref:         ref(v1alpha1.ClusterAgentStatus{}.OpenAPIModelName()),
 						},
 					},
+					"formerClusterUIDs": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "formerClusterUIDs are targets that this Cluster stood for before, newest first, at most 8. An agent that comes from one of them is refused: ClusterConflict.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"clockSkew": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clockSkew is how far the agent's clock was ahead of the hub's at the last connect, to the minute, as in 2h0m0s or -2h0m0s; absent within a minute.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"unknownReleases": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "unknownReleases are Releases that run on the cluster under this hub's signature and do not exist here: kept there. The first 16, by namespace and name.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.UnknownRelease{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"unknownReleaseCount": {
+						SchemaProps: spec.SchemaProps{
+							Description: "unknownReleaseCount counts all of them.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"leftBehind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "leftBehind counts deleted Releases whose objects are still on the cluster, because it was away for more than 30 days.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"checkedSecrets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "checkedSecrets are the Secrets whose use by spec was allowed to the user who wrote it. Others are not read.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1.Condition{}.OpenAPIModelName(), v1alpha1.ClusterAgentStatus{}.OpenAPIModelName(), v1alpha1.ClusterJoinStatus{}.OpenAPIModelName()},
+			v1.Condition{}.OpenAPIModelName(), v1alpha1.ClusterAgentStatus{}.OpenAPIModelName(), v1alpha1.ClusterJoinStatus{}.OpenAPIModelName(), v1alpha1.UnknownRelease{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_ConfirmRequest(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConfirmRequest is the request and the answer of POST releases/NAME/confirm: a deletion that was held may be asked for once more within the hour. It needs the verb confirm on releases. A newer order, and a restart of the hub, end it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object metadata; name, if given, is the Release's.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"sequence": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sequence of status.heldDeletion.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"digest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "digest of status.heldDeletion.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"expiresAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "expiresAt is part of the answer.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"sequence", "digest"},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -3092,9 +3415,76 @@ func schema_convoy_api_core_v1alpha1_DeletionPolicy(ref common.ReferenceCallback
 							Format:      "",
 						},
 					},
+					"blockOnClusterUnreachable": {
+						SchemaProps: spec.SchemaProps{
+							Description: "blockOnClusterUnreachable: stay, being deleted, until the cluster is back and the objects are gone; default false: the Release goes and the removal waits for the cluster. Setting this to false, or keepWorkloads to true, lets go.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 				},
 			},
 		},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_HeldDeletion(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "HeldDeletion is a deletion that waits for a confirmation.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason: DeletionBudget (more than the budget in a while) or GarbageCollector (an owner is missing that this hub never knew).",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message for people.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"by": {
+						SchemaProps: spec.SchemaProps{
+							Description: "by is the user who asked.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"at": {
+						SchemaProps: spec.SchemaProps{
+							Description: "at is when it was last refused, by the hub's clock.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"sequence": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sequence of the order that runs, to be named in a confirmation.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"digest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "digest over what would be deleted, to be named in a confirmation.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"reason", "message", "by", "at"},
+			},
+		},
+		Dependencies: []string{
+			v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -3405,6 +3795,29 @@ func schema_convoy_api_core_v1alpha1_JoinRequestStatus(ref common.ReferenceCallb
 	}
 }
 
+func schema_convoy_api_core_v1alpha1_KubeconfigAuth(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "KubeconfigAuth takes server, CA and credentials from a kubeconfig.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"secretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secretRef names the Secret key that holds a whole kubeconfig. It has to stand alone: no exec or auth-provider plugin, no reference to a file.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.SecretKeyReference{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"secretRef"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.SecretKeyReference{}.OpenAPIModelName()},
+	}
+}
+
 func schema_convoy_api_core_v1alpha1_LayerReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -3688,6 +4101,13 @@ func schema_convoy_api_core_v1alpha1_PrunePolicy(ref common.ReferenceCallback) c
 					"orphaned": {
 						SchemaProps: spec.SchemaProps{
 							Description: "orphaned: delete, after the last wave, the objects of the last inventory that the new render no longer has; default true. When false they stay and are listed as orphaned.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"allowEmpty": {
+						SchemaProps: spec.SchemaProps{
+							Description: "allowEmpty: a source that has no objects (any more) is a render of nothing, and prunes all; default false: it is an error, and what runs is kept.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -4148,6 +4568,18 @@ func schema_convoy_api_core_v1alpha1_ReleaseStatus(ref common.ReferenceCallback)
 							Format:      "",
 						},
 					},
+					"adopted": {
+						SchemaProps: spec.SchemaProps{
+							Description: "adopted is set while the Release runs an order that this hub had lost and the agent gave back.",
+							Ref:         ref(v1alpha1.AdoptedOrder{}.OpenAPIModelName()),
+						},
+					},
+					"heldDeletion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "heldDeletion is the last deletion that was refused and can be confirmed.",
+							Ref:         ref(v1alpha1.HeldDeletion{}.OpenAPIModelName()),
+						},
+					},
 					"lastReportedAt": {
 						SchemaProps: spec.SchemaProps{
 							Description: "lastReportedAt is when the agent's state was last recorded here. It moves only when something else does: the live age is the session's.",
@@ -4158,7 +4590,7 @@ func schema_convoy_api_core_v1alpha1_ReleaseStatus(ref common.ReferenceCallback)
 			},
 		},
 		Dependencies: []string{
-			v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName(), v1alpha1.HistoryEntry{}.OpenAPIModelName(), v1alpha1.ObjectCounts{}.OpenAPIModelName(), v1alpha1.ObjectException{}.OpenAPIModelName(), v1alpha1.Operation{}.OpenAPIModelName(), v1alpha1.OrderStatus{}.OpenAPIModelName(), v1alpha1.RenderStatus{}.OpenAPIModelName()},
+			v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName(), v1alpha1.AdoptedOrder{}.OpenAPIModelName(), v1alpha1.HeldDeletion{}.OpenAPIModelName(), v1alpha1.HistoryEntry{}.OpenAPIModelName(), v1alpha1.ObjectCounts{}.OpenAPIModelName(), v1alpha1.ObjectException{}.OpenAPIModelName(), v1alpha1.Operation{}.OpenAPIModelName(), v1alpha1.OrderStatus{}.OpenAPIModelName(), v1alpha1.RenderStatus{}.OpenAPIModelName()},
 	}
 }
 
@@ -4204,6 +4636,78 @@ func schema_convoy_api_core_v1alpha1_RenderStatus(ref common.ReferenceCallback) 
 		},
 		Dependencies: []string{
 			v1alpha1.LayerReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_RevokeRequest(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RevokeRequest is the request and the answer of POST clusters/NAME/revoke: the identity that joined is not accepted any more, and its session ends. A new join makes a new one. What runs on the cluster stays as it is.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object metadata; name, if given, is the Cluster's.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"revokedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revokedAt is part of the answer: since when the identity is refused.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_SecretKeyReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SecretKeyReference names one key of a Secret of the same namespace.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the Secret.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"key": {
+						SchemaProps: spec.SchemaProps{
+							Description: "key in its data.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name", "key"},
+			},
+		},
 	}
 }
 
@@ -4346,6 +4850,59 @@ func schema_convoy_api_core_v1alpha1_SyncRequest(ref common.ReferenceCallback) c
 		},
 		Dependencies: []string{
 			v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_UnknownRelease(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UnknownRelease is a Release that the target runs and the hub does not have.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace that it had.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name that it had.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "uid that it had.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sequence": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sequence of the order that runs.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"renderRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "renderRef is the digest of the render that runs.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"namespace", "name", "uid", "sequence"},
+			},
+		},
 	}
 }
 
