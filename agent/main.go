@@ -28,10 +28,11 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/klog/v2"
 
+	"kumodo.io/convoy/agent/identity"
 	"kumodo.io/convoy/agent/link"
 	"kumodo.io/convoy/agent/options"
-	"kumodo.io/convoy/agent/state"
 	"kumodo.io/convoy/pkg/engine"
+	"kumodo.io/convoy/pkg/state"
 	"kumodo.io/convoy/pkg/tunnel"
 	"kumodo.io/convoy/pkg/version"
 )
@@ -96,16 +97,17 @@ func serve(ctx context.Context, config *options.Config, log logr.Logger) error {
 	if err != nil {
 		return err //nolint:wrapcheck // says what it is
 	}
+	known := identity.New(secrets)
 	group, ctx := errgroup.WithContext(ctx)
 	var hub *link.Link
-	e := &enforcer{store: secrets.Identity(), group: group, ctx: ctx, log: log}
+	e := &enforcer{store: known, group: group, ctx: ctx, log: log}
 	e.make = func(o engine.Options) (*engine.Runner, error) {
 		o.Config, o.State, o.Blobs = config.Cluster, secrets, hub
 		o.Report, o.Logger, o.Registerer = hub.Report, log.WithName("engine"), registry
 		return engine.New(o)
 	}
 	hub, err = link.New(link.Options{
-		Engine: e, Reporting: e, Identity: e, Token: secrets.JoinToken,
+		Engine: e, Reporting: e, Identity: e, Token: known.JoinToken,
 		Hello:      func(ctx context.Context) (tunnel.Hello, error) { return e.hello(ctx, version.Version) },
 		GatewayURL: config.GatewayURL, OuterCAFile: config.OuterCAFile, Built: version.Built(), Registerer: registry,
 	})

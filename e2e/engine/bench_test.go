@@ -28,10 +28,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"kumodo.io/convoy/agent/state"
 	"kumodo.io/convoy/e2e/harness"
 	"kumodo.io/convoy/pkg/engine"
 	"kumodo.io/convoy/pkg/manifest"
+	"kumodo.io/convoy/pkg/state"
 	"kumodo.io/convoy/pkg/tunnel"
 )
 

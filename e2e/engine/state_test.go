@@ -12,10 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"kumodo.io/convoy/agent/identity"
 	"kumodo.io/convoy/agent/link"
-	"kumodo.io/convoy/agent/state"
-	"kumodo.io/convoy/agent/state/statetest"
 	"kumodo.io/convoy/pkg/engine"
+	"kumodo.io/convoy/pkg/state"
+	"kumodo.io/convoy/pkg/state/statetest"
 )
 
 func stateNamespace(t testing.TB) string {
@@ -86,7 +87,7 @@ func TestTheIdentityComesBack(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	namespace := stateNamespace(t)
-	store := newSecrets(t, namespace).Identity()
+	store := identity.New(newSecrets(t, namespace))
 	if _, err := store.Load(ctx); !errors.Is(err, link.ErrNoIdentity) {
 		t.Fatalf("loaded with %v", err)
 	}
@@ -95,7 +96,7 @@ func TestTheIdentityComesBack(t *testing.T) {
 		if err := store.Save(ctx, want); err != nil {
 			t.Fatal(err)
 		}
-		got, err := newSecrets(t, namespace).Identity().Load(ctx)
+		got, err := identity.New(newSecrets(t, namespace)).Load(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +104,7 @@ func TestTheIdentityComesBack(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
-	token, err := newSecrets(t, namespace).JoinToken(ctx)
+	token, err := identity.New(newSecrets(t, namespace)).JoinToken(ctx)
 	if token != "" || err != nil {
 		t.Errorf("token %q, %v", token, err)
 	}

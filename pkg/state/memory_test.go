@@ -5,9 +5,9 @@ package state_test
 import (
 	"testing"
 
-	"kumodo.io/convoy/agent/state"
-	"kumodo.io/convoy/agent/state/statetest"
 	"kumodo.io/convoy/pkg/engine"
+	"kumodo.io/convoy/pkg/state"
+	"kumodo.io/convoy/pkg/state/statetest"
 )
 
 func TestMemoryConforms(t *testing.T) {

@@ -23,11 +23,11 @@ import (
 
 // Labels, annotations and keys of the Secrets.
 const (
-	// labelState marks all Secrets of the agent's own: release, render, identity.
-	labelState    = "convoy.kumodo.io/state"
-	stateRelease  = "release"
-	stateRender   = "render"
-	stateIdentity = "identity"
+	// labelState marks all Secrets of the engine and its agent: release, render, and
+	// those of Data.
+	labelState   = "convoy.kumodo.io/state"
+	stateRelease = "release"
+	stateRender  = "render"
 
 	annotationDigest = "convoy.kumodo.io/digest"
 	annotationChunks = "convoy.kumodo.io/chunks" // on the last chunk: how many there are
