@@ -2,7 +2,11 @@
 
 package keyring
 
-import "errors"
+import (
+	"errors"
+
+	"kumodo.io/convoy/pkg/keyset"
+)
 
 var (
 	// ErrNotFound is returned by a Vault for a name that it does not have.
@@ -13,5 +17,5 @@ var (
 	ErrMissing = errors.New("the Secret must exist, empty at first: apply the hub's manifests")
 	// ErrBroken is returned for a key that cannot be read. It is never replaced:
 	// what was signed or sealed with it would be lost.
-	ErrBroken = errors.New("the stored key cannot be read")
+	ErrBroken = keyset.ErrBroken
 )

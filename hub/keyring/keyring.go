@@ -4,48 +4,47 @@ package keyring
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 
 	"k8s.io/utils/clock"
+
+	"kumodo.io/convoy/pkg/keyset"
 )
 
 // Names of the Secrets, and of the files without a host cluster.
 const (
-	SecretHubCA      = "convoy-hub-ca"
-	SecretOrderKey   = "convoy-order-key"
-	SecretSealingKey = "convoy-sealing-key"
-	SecretMACKey     = "convoy-mac-key"
-	SecretServingCA  = "convoy-serving-ca"
+	SecretHubCA      = keyset.HubCA
+	SecretOrderKey   = keyset.OrderKey
+	SecretSealingKey = keyset.SealingKey
+	SecretMACKey     = keyset.MACKey
+	SecretServingCA  = keyset.ServingCA
 )
 
 // SecretNames lists them all: the hub gets and updates exactly these.
-func SecretNames() []string {
-	return []string{SecretHubCA, SecretOrderKey, SecretSealingKey, SecretMACKey, SecretServingCA}
-}
+func SecretNames() []string { return keyset.Names() }
 
-// Keys inside a Secret.
-const (
-	fieldCertificate = "tls.crt" // PEM
-	fieldPrivateKey  = "tls.key" // PEM, PKCS 8
-	fieldKey         = "key"     // raw bytes; the order key PEM, PKCS 8
+// CA, OrderKey and SealingKey are keys as the sets hold them.
+type (
+	CA         = keyset.CA
+	OrderKey   = keyset.Signing
+	SealingKey = keyset.Sealing
 )
 
-// Keyring is everything that the hub signs, seals and certifies with.
+// Keyring is everything that the hub signs, seals and certifies with. Old keys are
+// those that were rotated and not retired: accepted, used for nothing new.
 type Keyring struct {
-	// HubID names the hub: the first 16 hexadecimal digits of the hash of the hub
-	// CA's public key.
+	// HubID names the hub. It outlives a rotation of the hub CA.
 	HubID string
-	// HubCA certifies agents, the gateway, and people without a host cluster.
-	HubCA CA
+	// HubCA certifies agents, and people without a host cluster.
+	HubCA     CA
+	OldHubCAs []CA
 	// OrderKey signs orders and heads.
-	OrderKey OrderKey
+	OrderKey     OrderKey
+	OldOrderKeys []OrderKey
 	// SealingKey encrypts the sealed layers at rest.
-	SealingKey SealingKey
+	SealingKey     SealingKey
+	OldSealingKeys []SealingKey
 	// MACKey masks the values of Secrets in renders. It never changes: that would
 	// roll out the whole fleet.
 	MACKey []byte
@@ -53,65 +52,71 @@ type Keyring struct {
 	ServingCA CA
 }
 
-// OrderKey signs orders.
-type OrderKey struct {
-	// KeyID is the first 16 hexadecimal digits of the public key's hash.
-	KeyID   string
-	Private ed25519.PrivateKey
-	Public  ed25519.PublicKey
+// GatewayCA is the CA under which the gateway proves itself: the oldest that is
+// accepted, since an agent that was away may know no other.
+func (k *Keyring) GatewayCA() CA {
+	oldest := k.HubCA
+	for _, ca := range k.OldHubCAs {
+		if !ca.Certificate.NotBefore.After(oldest.Certificate.NotBefore) {
+			oldest = ca
+		}
+	}
+	return oldest
 }
 
-// SealingKey encrypts at rest.
-type SealingKey struct {
-	// ID is in every blob that was sealed with the key. It tells nothing of it.
-	ID  string
-	Key [sealingKeySize]byte
-}
+// HubCAs are the current hub CA and those that are still accepted.
+func (k *Keyring) HubCAs() []CA { return append([]CA{k.HubCA}, k.OldHubCAs...) }
+
+// OrderKeys are the current order key and those that are still accepted.
+func (k *Keyring) OrderKeys() []OrderKey { return append([]OrderKey{k.OrderKey}, k.OldOrderKeys...) }
 
 // Load reads all keys from the vault and makes those that are empty.
 func Load(ctx context.Context, vault Vault, clk clock.PassiveClock) (*Keyring, error) {
 	k := &Keyring{}
-	steps := []struct {
-		name string
-		make func() (map[string][]byte, error)
-		read func(map[string][]byte) error
-	}{
-		{SecretHubCA, func() (map[string][]byte, error) { return newCA("convoy hub CA", clk) }, func(d map[string][]byte) (err error) {
-			k.HubCA, err = readCA(d)
-			return err
-		}},
-		{SecretServingCA, func() (map[string][]byte, error) { return newCA("convoy serving CA", clk) }, func(d map[string][]byte) (err error) {
-			k.ServingCA, err = readCA(d)
-			return err
-		}},
-		{SecretOrderKey, newOrderKey, func(d map[string][]byte) (err error) {
-			k.OrderKey, err = readOrderKey(d)
-			return err
-		}},
-		{SecretSealingKey, func() (map[string][]byte, error) { return newRaw(sealingKeySize) }, func(d map[string][]byte) error {
-			raw, err := readRaw(d, sealingKeySize)
-			if err != nil {
+	read := map[string]func(map[string][]byte) error{
+		SecretHubCA: func(d map[string][]byte) (err error) {
+			if k.HubID, err = keyset.HubID(d); err != nil {
 				return err
 			}
-			k.SealingKey = SealingKey{ID: keyID(append([]byte("convoy sealing key "), raw...)), Key: [sealingKeySize]byte(raw)}
-			return nil
-		}},
-		{SecretMACKey, func() (map[string][]byte, error) { return newRaw(macKeySize) }, func(d map[string][]byte) (err error) {
-			k.MACKey, err = readRaw(d, macKeySize)
+			k.HubCA, k.OldHubCAs, err = split(keyset.CAs(d))
 			return err
-		}},
+		},
+		SecretServingCA: func(d map[string][]byte) (err error) {
+			k.ServingCA, _, err = split(keyset.CAs(d))
+			return err
+		},
+		SecretOrderKey: func(d map[string][]byte) (err error) {
+			k.OrderKey, k.OldOrderKeys, err = split(keyset.SigningKeys(d))
+			return err
+		},
+		SecretSealingKey: func(d map[string][]byte) (err error) {
+			k.SealingKey, k.OldSealingKeys, err = split(keyset.SealingKeys(d))
+			return err
+		},
+		SecretMACKey: func(d map[string][]byte) (err error) {
+			k.MACKey, err = keyset.MAC(d)
+			return err
+		},
 	}
-	for _, s := range steps {
-		data, err := loadOrMake(ctx, vault, s.name, s.make)
+	for _, name := range SecretNames() {
+		data, err := loadOrMake(ctx, vault, name, func() (map[string][]byte, error) { return keyset.Create(name, clk.Now()) })
 		if err != nil {
 			return nil, err
 		}
-		if err := s.read(data); err != nil {
-			return nil, fmt.Errorf("read %s: %w", s.name, err)
+		if err := read[name](data); err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
 	}
-	k.HubID = keyID(k.HubCA.Certificate.RawSubjectPublicKeyInfo)
 	return k, nil
+}
+
+// split takes the current key from those before it.
+func split[T any](keys []T, err error) (T, []T, error) {
+	if err != nil {
+		var none T
+		return none, nil, err
+	}
+	return keys[0], keys[1:], nil
 }
 
 // loadOrMake gives what is stored, and stores something new where it is empty.
@@ -140,53 +145,4 @@ func loadOrMake(ctx context.Context, vault Vault, name string, create func() (ma
 		}
 	}
 	return nil, fmt.Errorf("store %s: %w", name, ErrConflict)
-}
-
-func newRaw(size int) (map[string][]byte, error) {
-	raw := make([]byte, size)
-	if _, err := rand.Read(raw); err != nil {
-		return nil, fmt.Errorf("read random bytes: %w", err)
-	}
-	return map[string][]byte{fieldKey: raw}, nil
-}
-
-func readRaw(data map[string][]byte, size int) ([]byte, error) {
-	raw := data[fieldKey]
-	if len(raw) != size {
-		return nil, fmt.Errorf("%w: %d bytes instead of %d", ErrBroken, len(raw), size)
-	}
-	return raw, nil
-}
-
-func newOrderKey() (map[string][]byte, error) {
-	_, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("generate order key: %w", err)
-	}
-	encoded, err := encodeKey(private)
-	if err != nil {
-		return nil, err
-	}
-	return map[string][]byte{fieldKey: encoded}, nil
-}
-
-func readOrderKey(data map[string][]byte) (OrderKey, error) {
-	key, err := decodeKey(data[fieldKey])
-	if err != nil {
-		return OrderKey{}, err
-	}
-	private, ok := key.(ed25519.PrivateKey)
-	if !ok {
-		return OrderKey{}, fmt.Errorf("%w: not an Ed25519 key", ErrBroken)
-	}
-	public, ok := private.Public().(ed25519.PublicKey)
-	if !ok {
-		return OrderKey{}, fmt.Errorf("%w: no public half", ErrBroken)
-	}
-	return OrderKey{KeyID: keyID(public), Private: private, Public: public}, nil
-}
-
-func keyID(raw []byte) string {
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:8])
 }

@@ -4,9 +4,7 @@ package keyring
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -20,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/utils/clock"
+
+	"kumodo.io/convoy/pkg/keyset"
 )
 
 func TestMain(m *testing.M) {
@@ -205,44 +205,35 @@ func TestSecretsKeepWhatTheManifestsWroteOnThem(t *testing.T) {
 	}
 }
 
-func TestCertificatesAreBelievedByWhoeverBelievesTheirCA(t *testing.T) {
-	k, err := Load(t.Context(), newMemory(), clock.RealClock{})
+func TestAnOldKeyIsAcceptedAndTheHubKeepsItsName(t *testing.T) {
+	vault := newMemory()
+	before, err := Load(t.Context(), vault, clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := time.Now()
-	server, _, err := k.ServingCA.ServerCertificate([]string{"convoy-apiserver.convoy-system.svc"}, []net.IP{net.IPv4(127, 0, 0, 1)}, now, time.Hour)
+	for _, name := range []string{SecretHubCA, SecretOrderKey, SecretSealingKey} {
+		rotated, _, err := keyset.Rotate(name, vault.data[name], time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		vault.data[name] = rotated
+	}
+	after, err := Load(t.Context(), vault, clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, _, err := k.HubCA.ClientCertificate("someone", []string{"convoy:admin"}, now, time.Hour)
-	if err != nil {
-		t.Fatal(err)
+	if after.HubID != before.HubID {
+		t.Errorf("the hub is called %s now and was %s", after.HubID, before.HubID)
 	}
-	for name, c := range map[string]struct {
-		ca    CA
-		leaf  []byte
-		usage x509.ExtKeyUsage
-		host  string
-	}{
-		"server": {ca: k.ServingCA, leaf: server, usage: x509.ExtKeyUsageServerAuth, host: "convoy-apiserver.convoy-system.svc"},
-		"client": {ca: k.HubCA, leaf: client, usage: x509.ExtKeyUsageClientAuth},
-	} {
-		t.Run(name, func(t *testing.T) {
-			roots := x509.NewCertPool()
-			if !roots.AppendCertsFromPEM(c.ca.PEM) {
-				t.Fatal("the CA's PEM holds no certificate")
-			}
-			leaf, err := parseCertificate(c.leaf)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: c.host, KeyUsages: []x509.ExtKeyUsage{c.usage}}); err != nil {
-				t.Error(err)
-			}
-			if leaf.IsCA {
-				t.Error("a leaf must not be a CA")
-			}
-		})
+	if after.HubCA.ID == before.HubCA.ID || after.OrderKey.KeyID == before.OrderKey.KeyID || after.SealingKey.ID == before.SealingKey.ID {
+		t.Error("a rotated key is still the current one")
+	}
+	if len(after.OldHubCAs) != 1 || after.OldHubCAs[0].ID != before.HubCA.ID ||
+		len(after.OldOrderKeys) != 1 || after.OldOrderKeys[0].KeyID != before.OrderKey.KeyID ||
+		len(after.OldSealingKeys) != 1 || after.OldSealingKeys[0] != before.SealingKey {
+		t.Error("an old key is not accepted any more")
+	}
+	if after.GatewayCA().ID != before.HubCA.ID {
+		t.Error("agents that know the first CA alone could not find their hub")
 	}
 }

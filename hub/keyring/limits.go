@@ -5,15 +5,6 @@ package keyring
 import "time"
 
 const (
-	// caLifetime of the two CAs. They are rotated by hand.
-	caLifetime = 10 * 365 * 24 * time.Hour
-	// backdate of every certificate, for peers whose clock is behind.
-	backdate = time.Hour
-
-	// macKeySize and sealingKeySize in bytes.
-	macKeySize     = 32
-	sealingKeySize = 32
-
 	// loadAttempts bounds how often a start tries again when another start made
 	// the same key at the same time.
 	loadAttempts = 5

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package keyring
+package keyset
 
 import (
 	"crypto"
@@ -16,8 +16,6 @@ import (
 	"math/big"
 	"net"
 	"time"
-
-	"k8s.io/utils/clock"
 )
 
 const (
@@ -27,6 +25,8 @@ const (
 
 // CA certifies keys.
 type CA struct {
+	// ID is the first 16 hexadecimal digits of the hash of the public key.
+	ID          string
 	Certificate *x509.Certificate
 	Signer      crypto.Signer
 	// PEM is the certificate alone.
@@ -89,7 +89,8 @@ func (c CA) issue(template *x509.Certificate, now time.Time) (certificate, key [
 	return pem.EncodeToMemory(&pem.Block{Type: pemCertificate, Bytes: der}), encoded, nil
 }
 
-func newCA(name string, clk clock.PassiveClock) (map[string][]byte, error) {
+// newCA makes the fields of a CA.
+func newCA(name string, now time.Time) (map[string][]byte, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("generate key: %w", err)
@@ -98,7 +99,6 @@ func newCA(name string, clk clock.PassiveClock) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := clk.Now()
 	template := &x509.Certificate{
 		SerialNumber:          serial,
 		Subject:               pkix.Name{CommonName: name},
@@ -123,12 +123,12 @@ func newCA(name string, clk clock.PassiveClock) (map[string][]byte, error) {
 	}, nil
 }
 
-func readCA(data map[string][]byte) (CA, error) {
-	certificate, err := parseCertificate(data[fieldCertificate])
+func readCA(certificatePEM, keyPEM []byte) (CA, error) {
+	certificate, err := parseCertificate(certificatePEM)
 	if err != nil {
 		return CA{}, err
 	}
-	key, err := decodeKey(data[fieldPrivateKey])
+	key, err := decodeKey(keyPEM)
 	if err != nil {
 		return CA{}, err
 	}
@@ -140,7 +140,7 @@ func readCA(data map[string][]byte) (CA, error) {
 	if !ok || !public.Equal(certificate.PublicKey) {
 		return CA{}, fmt.Errorf("%w: certificate and private key do not belong together", ErrBroken)
 	}
-	return CA{Certificate: certificate, Signer: signer, PEM: pem.EncodeToMemory(&pem.Block{Type: pemCertificate, Bytes: certificate.Raw})}, nil
+	return CA{ID: keyID(certificate.RawSubjectPublicKeyInfo), Certificate: certificate, Signer: signer, PEM: pem.EncodeToMemory(&pem.Block{Type: pemCertificate, Bytes: certificate.Raw})}, nil
 }
 
 func parseCertificate(raw []byte) (*x509.Certificate, error) {
