@@ -68,24 +68,26 @@ func run(m *testing.M) int {
 
 // bench is one engine on the shared plane, with hand-made orders.
 type bench struct {
-	t       testing.TB
-	ctx     context.Context
-	config  *rest.Config
-	hub     string
-	state   engine.State
-	open    func() engine.State // the state as it is after a restart
-	again   chan struct{}       // closed when an engine was started again
-	blobs   *blobs
-	calls   *counter
-	log     logr.Logger
-	mu      sync.Mutex
-	latest  map[string]tunnel.Report
-	all     []tunnel.Report
-	changed chan struct{}
-	runner  *engine.Runner
-	stop    context.CancelFunc
-	ended   chan error
-	seq     atomic.Int64
+	t      testing.TB
+	ctx    context.Context
+	config *rest.Config
+	hub    string
+	// namespaces that the engine is bound to; nil: none.
+	namespaces []string
+	state      engine.State
+	open       func() engine.State // the state as it is after a restart
+	again      chan struct{}       // closed when an engine was started again
+	blobs      *blobs
+	calls      *counter
+	log        logr.Logger
+	mu         sync.Mutex
+	latest     map[string]tunnel.Report
+	all        []tunnel.Report
+	changed    chan struct{}
+	runner     *engine.Runner
+	stop       context.CancelFunc
+	ended      chan error
+	seq        atomic.Int64
 }
 
 func newBench(t testing.TB) *bench {
@@ -124,7 +126,7 @@ func (b *bench) start() {
 	}
 	runner, err := engine.New(engine.Options{
 		Config: b.config, HubID: b.hub, ClusterUID: clusterUID, State: b.state, Blobs: b.blobs,
-		Report: b.take, Logger: b.log,
+		Report: b.take, Logger: b.log, Namespaces: b.namespaces,
 	})
 	if err != nil {
 		b.t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -84,9 +85,12 @@ func (r *release) try(ctx context.Context, order tunnel.Order, p *plan, it *item
 	}
 	var owned *ownedByOtherError
 	var fields *conflictError
+	var outside *outsideError
 	switch {
 	case errors.As(err, &owned):
 		it.fail(rejected, exceptionOwned, owned.Error())
+	case errors.As(err, &outside):
+		it.fail(rejected, exceptionRejected, outside.Error())
 	case errors.As(err, &fields):
 		it.fail(conflicting, exceptionConflict, fields.Error())
 	case c == invalid:
@@ -123,6 +127,9 @@ func (r *release) tryOnce(ctx context.Context, order tunnel.Order, p *plan, it *
 			return err
 		}
 	}
+	if err := r.runner.mayReach(it); err != nil {
+		return err
+	}
 	body, err := r.marks.body(content, it.id, precondition{})
 	if err != nil {
 		return err
@@ -150,6 +157,18 @@ func (r *release) tryOnce(ctx context.Context, order tunnel.Order, p *plan, it *
 		return r.lookAt(ctx, it)
 	}
 	return errRaced
+}
+
+// mayReach refuses what is outside of the namespaces that the Runner is bound to,
+// before the server is asked: it would say no, but not which namespaces there are.
+func (rn *Runner) mayReach(it *item) error {
+	if len(rn.namespaces) == 0 {
+		return nil
+	}
+	if _, inside := slices.BinarySearch(rn.namespaces, it.id.Namespace); inside && it.res.namespaced {
+		return nil
+	}
+	return &outsideError{namespace: it.id.Namespace, bound: rn.namespaces}
 }
 
 // ours says whether exactly this state of an object was seen with our mark.

@@ -5,6 +5,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Refusals of an order. Refusal wraps one of them.
@@ -67,6 +68,21 @@ func (e *ownedByOtherError) Error() string {
 		return fmt.Sprintf("belongs to Release %s (%s)", clip(e.name, 100), clip(e.owner, 100))
 	}
 	return fmt.Sprintf("belongs to %q", clip(e.owner, 100))
+}
+
+// outsideError: the object lies outside of the namespaces that this Runner is bound
+// to.
+type outsideError struct {
+	namespace string // empty: the kind has none
+	bound     []string
+}
+
+func (e *outsideError) Error() string {
+	names := clip(strings.Join(e.bound, ", "), 200)
+	if e.namespace == "" {
+		return fmt.Sprintf("the kind has no namespace, and this agent may only write to namespaces %s", names)
+	}
+	return fmt.Sprintf("namespace %s is none of those that this agent may write to: %s", clip(e.namespace, 63), names)
 }
 
 // conflictError names the fields that others manage.

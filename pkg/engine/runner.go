@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,10 @@ type Options struct {
 	ClusterUID string
 	State      State
 	Blobs      Blobs
+	// Namespaces are the only ones that the Runner may write to and watch, where its
+	// account has rights in them alone; kinds without a namespace are refused then.
+	// Empty: the whole cluster.
+	Namespaces []string
 	// Report takes what there is to say. It must not block.
 	Report func(tunnel.Report)
 	// Verify checks an order that was read back from State, as it was checked when
@@ -63,6 +68,7 @@ type Runner struct {
 	clock      clock.WithTicker
 	log        logr.Logger
 	meter      *metrics
+	namespaces []string // sorted; empty: all
 	slots      chan struct{}
 	tidyNotify chan struct{}
 
@@ -76,10 +82,10 @@ type Runner struct {
 
 	// lifeMu guards ctx and group, which are set while the Runner runs.
 	watchMu sync.Mutex
-	watches map[resource]*watch // guarded by watchMu
-	ctx     context.Context     // of the run; nil before; guarded by watchMu
-	group   *errgroup.Group     // guarded by watchMu
-	ended   bool                // guarded by watchMu
+	watches map[scope]*watch // guarded by watchMu
+	ctx     context.Context  // of the run; nil before; guarded by watchMu
+	group   *errgroup.Group  // guarded by watchMu
+	ended   bool             // guarded by watchMu
 
 	loaded atomic.Bool
 }
@@ -115,7 +121,7 @@ func New(o Options) (*Runner, error) {
 		clock: o.Clock, log: o.Logger, meter: meter, slots: make(chan struct{}, maxActive),
 		tidyNotify: make(chan struct{}, 1),
 		releases:   map[string]*release{}, holds: map[string]int{}, interned: map[resource]*resource{},
-		watches: map[resource]*watch{},
+		watches: map[scope]*watch{}, namespaces: slices.Sorted(slices.Values(o.Namespaces)),
 	}, nil
 }
 

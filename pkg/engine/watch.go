@@ -33,11 +33,26 @@ type tracked struct {
 	o *object
 }
 
-// watch follows the objects of one resource that carry our label. It keeps none of
+// scope is what one watch covers: a resource of the whole cluster, or of one
+// namespace where the Runner is bound to some.
+type scope struct {
+	resource
+	namespace string // empty: all
+}
+
+// scopeOf says which watch sees an object of a resource in a namespace.
+func (rn *Runner) scopeOf(res *resource, namespace string) scope {
+	if len(rn.namespaces) == 0 || !res.namespaced {
+		namespace = ""
+	}
+	return scope{*res, namespace}
+}
+
+// watch follows the objects of one scope that carry our label. It keeps none of
 // their content.
 type watch struct {
 	runner *Runner
-	res    resource
+	res    scope
 	cancel context.CancelFunc // ends it; called when nothing is tracked any more
 	// poke has a place for one word that an object was applied, so that a pause after
 	// a failure need not be waited out.
@@ -57,10 +72,11 @@ type watch struct {
 func (rn *Runner) track(res *resource, r *release, o *object, claim bool) {
 	rn.watchMu.Lock()
 	defer rn.watchMu.Unlock()
-	w := rn.watches[*res]
+	covers := rn.scopeOf(res, o.id.Namespace)
+	w := rn.watches[covers]
 	if w == nil {
-		w = &watch{runner: rn, res: *res, objects: map[place]tracked{}, poke: make(chan struct{}, 1)}
-		rn.watches[*res] = w
+		w = &watch{runner: rn, res: covers, objects: map[place]tracked{}, poke: make(chan struct{}, 1)}
+		rn.watches[covers] = w
 		rn.meter.watches.Inc()
 		rn.startWatch(w)
 	}
@@ -86,7 +102,8 @@ func (rn *Runner) track(res *resource, r *release, o *object, claim bool) {
 func (rn *Runner) untrack(res *resource, r *release, id manifest.Identity) {
 	rn.watchMu.Lock()
 	defer rn.watchMu.Unlock()
-	w := rn.watches[*res]
+	covers := rn.scopeOf(res, id.Namespace)
+	w := rn.watches[covers]
 	if w == nil {
 		return
 	}
@@ -98,7 +115,7 @@ func (rn *Runner) untrack(res *resource, r *release, id manifest.Identity) {
 		delete(w.objects, at)
 	}
 	if len(w.objects) == 0 {
-		delete(rn.watches, *res)
+		delete(rn.watches, covers)
 		rn.meter.watches.Dec()
 		if w.cancel != nil {
 			w.cancel()
@@ -190,7 +207,7 @@ func (w *watch) list(ctx context.Context) (version string, err error) {
 	}
 	began := w.known()
 	for {
-		body, _, err := w.runner.target.call(ctx, request{verb: "list", method: http.MethodGet, path: w.res.path("", ""), query: query})
+		body, _, err := w.runner.target.call(ctx, request{verb: "list", method: http.MethodGet, path: w.res.path(w.res.namespace, ""), query: query})
 		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 			return "", errExpired
 		}
@@ -264,7 +281,7 @@ func (w *watch) known() map[place]tracked {
 func (w *watch) follow(ctx context.Context, version string) (string, error) {
 	seconds := int64((watchMin + rand.N(watchMax-watchMin)) / time.Second)
 	res, err := w.runner.target.open(ctx, request{
-		verb: "watch", method: http.MethodGet, path: w.res.path("", ""),
+		verb: "watch", method: http.MethodGet, path: w.res.path(w.res.namespace, ""),
 		query: url.Values{
 			"watch": {"true"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {version},
 			"labelSelector":  {v1alpha1.LabelManaged + "=" + w.runner.hub},
