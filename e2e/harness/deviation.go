@@ -26,6 +26,7 @@ var permittedFlags = map[string]string{
 	"--bind-address":      "listen address: loopback instead of all",
 	"--secure-port":       "listen port: several hubs share one network",
 	"--gateway-addr":      "listen address of the gateway",
+	"--gateway-plain":     "a suite has a load balancer that ends TLS before the gateway",
 	"--gateway-url":       "follows the gateway's listen address",
 	"--metrics-addr":      "listen address of metrics and probes",
 	"--source-allow-cidr": "the suites serve Git from loopback, which is denied by default",

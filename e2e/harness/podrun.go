@@ -29,6 +29,9 @@ type PodOptions struct {
 	// User is the USER of the image, which counts where the manifest does not
 	// say runAsUser.
 	User int64
+	// Network is the path of the network namespace that the container runs in,
+	// as in /run/netns/NAME; empty means that of this process.
+	Network string
 	// Deviations from the manifest.
 	Deviations Deviations
 }
@@ -39,7 +42,7 @@ type PodOptions struct {
 // process namespace. User, groups, dropped capabilities, no_new_privs and a
 // read-only root are as the securityContext says; resource limits, seccomp
 // profiles and probes are not acted on, and the network is that of the
-// machine. It is started again when it ends, and follows the Deployment: when
+// machine unless PodOptions.Network names another one. It is started again when it ends, and follows the Deployment: when
 // its Pod is deleted it stops, and starts again for the next one.
 type Pod struct {
 	// Static after RunPod.

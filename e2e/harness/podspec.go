@@ -108,7 +108,7 @@ func (pod *Pod) container(ctx context.Context, v *volumes) (*message.Start, erro
 		Name: pod.opts.Deployment, Log: pod.Log(), Dir: "/",
 		Pod: &message.Pod{
 			Hostname: object.Name, Root: filepath.Join(pod.dir, "root"), WorkDir: c.WorkingDir,
-			Path: path, Args: args, Mounts: mounts,
+			Path: path, Args: args, Mounts: mounts, Network: pod.opts.Network,
 		},
 	}
 	for _, name := range slices.Sorted(maps.Keys(env)) {

@@ -5,6 +5,7 @@ package install
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -19,7 +20,11 @@ type Edge struct {
 	// Namespace and Name of the Cluster on the hub.
 	Namespace, Name string
 	MetricsPort     int
-	agent           string
+	// Network that the agent runs in, see harness.PodOptions, and arguments that it
+	// gets beside the manifest's.
+	Network string
+	Args    map[string]string
+	agent   string
 }
 
 // Join makes a Cluster on the hub, prints the agent's manifests with `kubectl
@@ -38,8 +43,9 @@ func (h *Hub) Join(ctx context.Context, plane *harness.Plane, namespace, name st
 	return e, h.WaitCluster(ctx, namespace, name)
 }
 
-// Agent applies the agent's manifests and runs its Deployment.
-func Agent(ctx context.Context, plane *harness.Plane, programs Programs, manifests string) (*Edge, error) {
+// Agent applies the agent's manifests and runs its Deployment, with what mods
+// change of the Edge before.
+func Agent(ctx context.Context, plane *harness.Plane, programs Programs, manifests string, mods ...func(*Edge)) (*Edge, error) {
 	if _, err := plane.KubectlInput(ctx, manifests, "apply", "-f", "-"); err != nil {
 		return nil, fmt.Errorf("install agent: %w", err)
 	}
@@ -48,16 +54,21 @@ func Agent(ctx context.Context, plane *harness.Plane, programs Programs, manifes
 		return nil, fmt.Errorf("install agent: %w", err)
 	}
 	e := &Edge{Plane: plane, MetricsPort: port, agent: programs.Agent}
+	for _, mod := range mods {
+		mod(e)
+	}
 	return e, e.Run(ctx)
 }
 
 // Run starts the agent's container.
 func (e *Edge) Run(ctx context.Context) error {
+	args := map[string]string{"--metrics-addr": loopback(e.MetricsPort)}
+	maps.Copy(args, e.Args)
 	pod, err := e.Plane.RunPod(ctx, harness.PodOptions{
-		Namespace: AgentNamespace, Deployment: AgentName,
+		Namespace: AgentNamespace, Deployment: AgentName, Network: e.Network,
 		Images:     map[string]string{AgentImage: e.agent},
 		Files:      map[string]string{"/etc/ssl/certs/ca-certificates.crt": "/etc/ssl/certs/ca-certificates.crt"},
-		Deviations: harness.Deviations{Args: map[string]string{"--metrics-addr": loopback(e.MetricsPort)}},
+		Deviations: harness.Deviations{Args: args},
 	})
 	if err != nil {
 		return fmt.Errorf("agent of %s: %w", e.Name, err)

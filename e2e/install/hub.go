@@ -79,11 +79,13 @@ type Hub struct {
 	APIPort, GatewayPort, MetricsPort int
 	// Args that the hub got beside the manifest's.
 	Args map[string]string
+	// Network that it runs in, see harness.PodOptions.
+	Network string
 }
 
-// StartHub applies manifests/hub to the plane, runs its Deployment and returns
-// when the host serves convoy's kinds.
-func StartHub(ctx context.Context, plane *harness.Plane, programs Programs) (*Hub, error) {
+// StartHub applies manifests/hub to the plane, runs its Deployment, with what
+// mods change of the Hub before, and returns when the host serves convoy's kinds.
+func StartHub(ctx context.Context, plane *harness.Plane, programs Programs, mods ...func(*Hub)) (*Hub, error) {
 	h := &Hub{Plane: plane, Programs: programs}
 	for _, port := range []*int{&h.APIPort, &h.GatewayPort, &h.MetricsPort} {
 		free, err := harness.FreePort(ctx)
@@ -92,9 +94,6 @@ func StartHub(ctx context.Context, plane *harness.Plane, programs Programs) (*Hu
 		}
 		*port = free
 	}
-	if err := h.Apply(ctx); err != nil {
-		return nil, err
-	}
 	h.Args = map[string]string{
 		"--bind-address":      "127.0.0.1",
 		"--secure-port":       strconv.Itoa(h.APIPort),
@@ -102,6 +101,12 @@ func StartHub(ctx context.Context, plane *harness.Plane, programs Programs) (*Hu
 		"--gateway-url":       "wss://" + loopback(h.GatewayPort),
 		"--metrics-addr":      loopback(h.MetricsPort),
 		"--source-allow-cidr": "127.0.0.0/8",
+	}
+	for _, mod := range mods {
+		mod(h)
+	}
+	if err := h.Apply(ctx); err != nil {
+		return nil, err
 	}
 	if err := h.Run(ctx); err != nil {
 		return nil, err
@@ -129,7 +134,7 @@ func (h *Hub) Apply(ctx context.Context) error {
 // the caller.
 func (h *Hub) Run(ctx context.Context) error {
 	pod, err := h.Plane.RunPod(ctx, harness.PodOptions{
-		Namespace: HubNamespace, Deployment: HubDeployment,
+		Namespace: HubNamespace, Deployment: HubDeployment, Network: h.Network,
 		Images:     map[string]string{HubImage: h.Programs.Hub},
 		Files:      map[string]string{"/etc/ssl/certs/ca-certificates.crt": "/etc/ssl/certs/ca-certificates.crt"},
 		Deviations: harness.Deviations{Args: h.Args},

@@ -40,6 +40,10 @@ func enterPod() error {
 	if err := unix.Sethostname([]byte(pod.Hostname)); err != nil {
 		return fmt.Errorf("set host name: %w", err)
 	}
+	// Named by a path of this machine, which is out of sight later.
+	if err := enterNetwork(pod.Network); err != nil {
+		return err
+	}
 	if err := buildRoot(&pod); err != nil {
 		return err
 	}
@@ -57,6 +61,24 @@ func enterPod() error {
 	}
 	if err := syscall.Exec(pod.Path, append([]string{pod.Path}, pod.Args...), pod.Env); err != nil {
 		return fmt.Errorf("exec %s: %w", pod.Path, err)
+	}
+	return nil
+}
+
+// enterNetwork moves this thread into a network namespace.
+func enterNetwork(path string) error {
+	if path == "" {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("open network: %w", err)
+	}
+	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("enter network %s: %w", path, err)
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("close network: %w", err)
 	}
 	return nil
 }

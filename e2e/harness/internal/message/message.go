@@ -64,6 +64,8 @@ type Pod struct {
 	Env  []string `json:"env,omitempty"`
 
 	Mounts []Mount `json:"mounts,omitempty"`
+	// Network is the path of a network namespace, empty for the supervisor's own.
+	Network string `json:"network,omitempty"`
 
 	ReadOnlyRoot bool  `json:"readOnlyRoot,omitempty"`
 	UID          int   `json:"uid,omitempty"`
