@@ -104,6 +104,7 @@ func serve(ctx context.Context, config *options.Config, log logr.Logger) error {
 	e.make = func(o engine.Options) (*engine.Runner, error) {
 		o.Config, o.State, o.Blobs = config.Cluster, secrets, hub
 		o.Report, o.Logger, o.Registerer = hub.Report, log.WithName("engine"), registry
+		o.Namespaces = config.TargetNamespaces
 		return engine.New(o)
 	}
 	hub, err = link.New(link.Options{

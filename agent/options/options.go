@@ -14,6 +14,7 @@ import (
 	"net/url"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -22,13 +23,15 @@ import (
 
 // Options are the agent's flags as given.
 type Options struct {
-	Namespace   string
-	GatewayURL  string
-	OuterCAFile string
-	MetricsAddr string
-	Kubeconfig  string
-	Verbosity   int
-	Version     bool
+	Namespace string
+	// TargetNamespaces are the only ones that the agent applies to; none: all.
+	TargetNamespaces []string
+	GatewayURL       string
+	OuterCAFile      string
+	MetricsAddr      string
+	Kubeconfig       string
+	Verbosity        int
+	Version          bool
 }
 
 // New gives the defaults.
@@ -37,6 +40,7 @@ func New() *Options { return &Options{MetricsAddr: ":8081"} }
 // AddFlags adds the flags to a set.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the agent, which keeps its Secrets. Required.")
+	flags.StringSliceVar(&o.TargetNamespaces, "target-namespaces", o.TargetNamespaces, "The only namespaces that the agent applies to, where its account has rights in those alone (profile shared). Default: the whole cluster.")
 	flags.StringVar(&o.GatewayURL, "gateway-url", o.GatewayURL, "Gateway to dial, in place of the one that the join token names.")
 	flags.StringVar(&o.OuterCAFile, "outer-ca-file", o.OuterCAFile, "File with CA certificates (PEM) that are trusted, beside the system's and the hub's, for the outer connection: of a proxy or of what ends TLS before the gateway.")
 	flags.StringVar(&o.MetricsAddr, "metrics-addr", o.MetricsAddr, "Address of /metrics, /healthz, /readyz and /livez.")
@@ -48,12 +52,14 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 // Config is what the agent's parts are made from.
 type Config struct {
 	// Cluster reaches the API server of the managed cluster.
-	Cluster     *rest.Config
-	Namespace   string
-	GatewayURL  string
-	OuterCAFile string
-	MetricsAddr string
-	Verbosity   int
+	Cluster   *rest.Config
+	Namespace string
+	// TargetNamespaces are the only ones that the agent applies to; none: all.
+	TargetNamespaces []string
+	GatewayURL       string
+	OuterCAFile      string
+	MetricsAddr      string
+	Verbosity        int
 }
 
 // Validate names all faults at once.
@@ -61,6 +67,11 @@ func (o *Options) Validate() error {
 	var faults []error
 	if o.Namespace == "" {
 		faults = append(faults, errors.New("--namespace is required"))
+	}
+	for _, namespace := range o.TargetNamespaces {
+		if len(validation.IsDNS1123Label(namespace)) > 0 {
+			faults = append(faults, fmt.Errorf("--target-namespaces: %q is no name of a namespace", namespace))
+		}
 	}
 	if _, _, err := net.SplitHostPort(o.MetricsAddr); err != nil {
 		faults = append(faults, fmt.Errorf("--metrics-addr: %w", err))
@@ -94,7 +105,7 @@ func (o *Options) Config() (*Config, error) {
 	// A proxy in the environment is for the connection to the hub.
 	cluster.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil } //nolint:nilnil // no proxy, no error
 	return &Config{
-		Cluster: cluster, Namespace: o.Namespace, GatewayURL: o.GatewayURL,
+		Cluster: cluster, Namespace: o.Namespace, TargetNamespaces: o.TargetNamespaces, GatewayURL: o.GatewayURL,
 		OuterCAFile: o.OuterCAFile, MetricsAddr: o.MetricsAddr, Verbosity: o.Verbosity,
 	}, nil
 }
