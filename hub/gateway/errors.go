@@ -16,6 +16,8 @@ var (
 	ErrOptions = errors.New("gateway options")
 	// ErrAway: no session of that Cluster.
 	ErrAway = errors.New("agent is not connected")
+	// ErrNotHeld: the agent does not have what it was asked for.
+	ErrNotHeld = errors.New("agent does not hold that")
 	// ErrCrowded: too many connections are not authenticated yet.
 	ErrCrowded = errors.New("too many handshakes")
 )

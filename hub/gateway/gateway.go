@@ -39,11 +39,19 @@ type Options struct {
 
 	// HubID in certificates and orders.
 	HubID string
-	// CA signs and verifies all certificates of the links.
+	// CA and CASigner sign all certificates of the links.
 	CA       *x509.Certificate
 	CASigner crypto.Signer
-	// OrderKeys are the public keys that agents are told to trust for orders.
-	OrderKeys [][]byte
+	// HubCAs are all CAs that agents and hub may prove themselves with, old and new.
+	// Asked for at each handshake and hello, so it may change. Default: CA alone. One
+	// that does not contain CA is completed with it.
+	HubCAs func() []*x509.Certificate
+	// CAChain are further certificates, DER, that the hub shows: those that lead from
+	// an older CA that agents know to CA. May be nil.
+	CAChain [][]byte
+	// OrderKeys are the public keys that agents are told to trust for orders, old and
+	// new; at least one. Asked for at each hello, so they may change.
+	OrderKeys func() [][]byte
 	// Version of the hub, for people.
 	Version string
 
@@ -51,6 +59,8 @@ type Options struct {
 	Blobs    Blobs
 	Reports  Reports
 	Clusters Clusters
+	Held     Held
+	Resets   Resets
 
 	// Changed is told when a Cluster gets its first session and loses its last one,
 	// in that order for each. It must not block. May be nil.
@@ -166,8 +176,9 @@ func check(o Options) error {
 	need(o.HubID != "", "the hub id")
 	need(o.CA != nil && o.CA.IsCA, "the CA that agents are verified against")
 	need(o.CASigner != nil, "the CA's key")
-	need(len(o.OrderKeys) > 0, "the key that orders are signed with")
+	need(o.OrderKeys != nil && len(o.OrderKeys()) > 0, "the key that orders are signed with")
 	need(o.Orders != nil && o.Blobs != nil && o.Reports != nil && o.Clusters != nil, "one of Orders, Blobs, Reports, Clusters")
+	need(o.Held != nil && o.Resets != nil, "one of Held, Resets")
 	if o.CA != nil && o.CASigner != nil {
 		type comparable interface{ Equal(crypto.PublicKey) bool }
 		public, ok := o.CA.PublicKey.(comparable)

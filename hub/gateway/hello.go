@@ -39,7 +39,7 @@ func (s *session) handleHello(w http.ResponseWriter, r *http.Request) {
 	}
 	g.log.V(1).Info("agent connected", "cluster", s.id.String(), "agentVersion", hello.AgentVersion)
 	tunnel.WriteJSON(w, tunnel.HelloAnswer{
-		HubVersion: g.opts.Version, Hub: g.opts.HubID, Now: g.opts.Now(), OrderKeys: g.opts.OrderKeys,
+		HubVersion: g.opts.Version, Hub: g.opts.HubID, Now: g.opts.Now(), OrderKeys: g.opts.OrderKeys(),
 	})
 }
 

@@ -20,6 +20,23 @@ type Orders interface {
 	// Allowed tells whether an order that this Cluster has now names the digest,
 	// and as what. Everything else is refused, existing or not.
 	Allowed(clusterUID, digest string) (layer tunnel.Layer, sealed, ok bool)
+	// Behind names those of the Releases that an agent holds, by UID, whose sequence
+	// is beyond what this hub has, or that it has neither an order nor a last order
+	// of. The agent is asked to give their orders back, see Held.
+	Behind(clusterUID string, have map[string]int64) []string
+}
+
+// Held takes orders that an agent gave back. Nothing was verified: the caller
+// may be hostile. An error means that the same orders are to be sent again.
+type Held interface {
+	Take(ctx context.Context, cluster tunnel.ClusterID, orders []tunnel.Signed) error
+}
+
+// Resets is told that a Cluster stands for a cluster that was made anew: what
+// was reported of its Releases is void. It is called before that is recorded, so
+// it may be called again, and an error means that it will be.
+type Resets interface {
+	Reset(ctx context.Context, cluster tunnel.ClusterID) error
 }
 
 // Blobs opens a layer that Orders allowed. What is read fails before its end
@@ -41,6 +58,8 @@ type Clusters interface {
 	// Update changes the status in a compare-and-swap against storage: mutate gets
 	// the newest state, may run several times, and an error of it ends the update
 	// and is returned, wrapped or not. Nothing is written when nothing changed.
+	// Conditions are made by whoever writes; a condition Ready that mutate sets to
+	// the reason ClusterConflict is to be kept.
 	Update(ctx context.Context, id tunnel.ClusterID, mutate func(*v1alpha1.ClusterStatus) error) error
 	// Reachable lists the Clusters whose status says reachable.
 	Reachable() []tunnel.ClusterID

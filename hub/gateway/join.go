@@ -159,7 +159,7 @@ func (g *Gateway) issue(ctx context.Context, id tunnel.ClusterID, bound string, 
 		return nil, err // says what failed
 	}
 	return &tunnel.CertificateAnswer{
-		Certificate: raw, HubCA: g.caPEM, NotAfter: cert.NotAfter, Hub: g.opts.HubID, OrderKeys: g.opts.OrderKeys,
+		Certificate: raw, HubCA: g.caPEM, NotAfter: cert.NotAfter, Hub: g.opts.HubID, OrderKeys: g.opts.OrderKeys(),
 	}, nil
 }
 

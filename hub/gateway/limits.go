@@ -50,6 +50,8 @@ const (
 	MaxEncoders = 16
 	// CallTimeout of a request to an agent, unless its context ends before.
 	CallTimeout = 30 * time.Second
+	// FetchTimeout of a layer that is had back from an agent.
+	FetchTimeout = 5 * time.Minute
 	// hijackBuffer of each websocket; what is longer goes past it.
 	hijackBuffer = 256
 )

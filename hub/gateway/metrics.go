@@ -13,6 +13,7 @@ type metrics struct {
 	blobBytes prometheus.Counter
 	reports   *prometheus.CounterVec
 	orders    prometheus.Counter
+	held      *prometheus.CounterVec
 	displaced prometheus.Counter
 	dead      *prometheus.CounterVec
 }
@@ -38,6 +39,9 @@ func newMetrics(reg prometheus.Registerer, g *Gateway) *metrics {
 		orders: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "convoy_gateway_orders_sent_total", Help: "Orders sent to agents.",
 		}),
+		held: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "convoy_gateway_held_orders_total", Help: "Orders that agents gave back, by result.",
+		}, []string{"result"}),
 		displaced: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "convoy_gateway_sessions_displaced_total", Help: "Sessions ended by a newer one of the same Cluster.",
 		}),
@@ -45,7 +49,7 @@ func newMetrics(reg prometheus.Registerer, g *Gateway) *metrics {
 			Name: "convoy_gateway_sessions_ended_total", Help: "Sessions that the gateway ended, by cause.",
 		}, []string{"cause"}),
 	}
-	reg.MustRegister(m.refusals, m.joins, m.handshake, m.blobBytes, m.reports, m.orders, m.displaced, m.dead,
+	reg.MustRegister(m.refusals, m.joins, m.handshake, m.blobBytes, m.reports, m.orders, m.held, m.displaced, m.dead,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "convoy_gateway_sessions", Help: "Sessions that are live.",
 		}, func() float64 { return float64(g.sessions.Len()) }),

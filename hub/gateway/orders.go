@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -25,6 +26,8 @@ type ordersStream struct {
 	conn net.Conn
 	has  map[string]int64 // what the agent was sent or said it had
 	head []byte           // signature of the head last sent
+	// asked: the agent was asked for what it holds beyond the hub, once a stream.
+	asked bool
 }
 
 // handleOrders starts the stream of orders; the session's owner goes on with it.
@@ -85,6 +88,11 @@ func (o *ordersStream) update(g *Gateway, clusterUID string) (<-chan struct{}, e
 			buf.Reset()
 		}
 	}
+	var behind []string
+	if !o.asked {
+		o.asked = true
+		behind = g.opts.Orders.Behind(clusterUID, o.has)
+	}
 	var unknown []string
 	for uid := range o.has {
 		if _, ok := current[uid]; !ok {
@@ -103,6 +111,11 @@ func (o *ordersStream) update(g *Gateway, clusterUID string) (<-chan struct{}, e
 			return changed, err
 		}
 		o.head = head.Signature
+	}
+	for part := range slices.Chunk(behind, tunnel.MaxPresent) {
+		if err := encode(buf, tunnel.OrderEvent{Present: part}); err != nil {
+			return changed, err
+		}
 	}
 	g.metrics.orders.Add(float64(sent))
 	if buf.Len() == 0 {

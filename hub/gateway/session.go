@@ -169,6 +169,20 @@ func (g *Gateway) sweep(ctx context.Context) {
 	}
 }
 
+// ClusterChanged is told that a Cluster, by UID, has changed or gone. A session that
+// is not allowed any more ends at once. It does not block.
+func (g *Gateway) ClusterChanged(uid string) {
+	one, err := g.sessions.find(uid)
+	if err != nil {
+		return // no session that could end
+	}
+	g.spawn(func() {
+		if refused := g.authorize(one.id, one.bound); refused != nil && refused.Reason != tunnel.ReasonClusterUnknown {
+			closeLink(one.link)
+		}
+	})
+}
+
 func (s *session) dead() string {
 	if s.gw.authorize(s.id, s.bound) != nil {
 		// Twice in a row, so that a cache that is being filled ends nothing.
@@ -224,6 +238,7 @@ func (g *Gateway) sessionRoutes() http.Handler {
 	route("POST /v1/orders", true, (*session).handleOrders)
 	route("GET /v1/blobs/{digest}", true, (*session).handleBlob)
 	route("POST /v1/reports", true, (*session).handleReports)
+	route("POST /v1/held", true, (*session).handleHeld)
 	route("POST /v1/renew", true, (*session).handleRenew)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		tunnel.WriteProblem(w, http.StatusNotFound, tunnel.ReasonNotFound, "this hub does not serve that", 0)

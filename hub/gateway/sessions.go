@@ -74,11 +74,9 @@ func (s *Sessions) Info(clusterUID string) (Info, bool) {
 // The host of the URL does not matter. It takes CallTimeout at most; the caller
 // closes the body, which is bounded by tunnel.MaxAnswerBody.
 func (s *Sessions) Call(clusterUID string, r *http.Request) (*http.Response, error) {
-	s.mu.RLock()
-	one := s.live[clusterUID]
-	s.mu.RUnlock()
-	if one == nil {
-		return nil, fmt.Errorf("cluster %s: %w", clusterUID, ErrAway)
+	one, err := s.find(clusterUID)
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), CallTimeout)
 	resp, err := tunnel.NewClient(one.link).Do(r.WithContext(ctx))
@@ -88,6 +86,15 @@ func (s *Sessions) Call(clusterUID string, r *http.Request) (*http.Response, err
 	}
 	resp.Body = &boundBody{ReadCloser: http.MaxBytesReader(nil, resp.Body, tunnel.MaxAnswerBody), cancel: cancel}
 	return resp, nil
+}
+
+func (s *Sessions) find(clusterUID string) (*session, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if one := s.live[clusterUID]; one != nil {
+		return one, nil
+	}
+	return nil, fmt.Errorf("cluster %s: %w", clusterUID, ErrAway)
 }
 
 // add puts a session into the table and returns the one that it displaces.

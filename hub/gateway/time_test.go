@@ -138,6 +138,9 @@ func TestTheOrdersStreamSendsWhatTheAgentLacksAndThenChanges(t *testing.T) {
 		if head.Hash != tunnel.HashOrders(all) || head.Count != 4 {
 			t.Errorf("the head does not prove the four orders: %+v", head)
 		}
+		if diff := cmp.Diff([]string{"ahead", "beyond"}, s.next().Present); diff != "" {
+			t.Errorf("asked to give back (-want +got):\n%s", diff)
+		}
 		began := time.Now()
 		if e := s.next(); !e.Beat || time.Since(began) > tunnel.BeatInterval {
 			t.Errorf("after %s: %+v, want a beat", time.Since(began), e)

@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/hub/apiserver"
 	"kumodo.io/convoy/hub/cache"
 	"kumodo.io/convoy/hub/controller"
@@ -265,8 +266,9 @@ func (h *hub) makeGateway(context.Context) error {
 	made, err := gateway.New(gateway.Options{
 		Addr: h.config.Gateway.Addr, Plain: h.config.Gateway.Plain, Names: gatewayNames(h.config.Gateway.Addr, h.config.Gateway.URL),
 		HubID: h.keys.HubID, CA: h.keys.HubCA.Certificate, CASigner: h.keys.HubCA.Signer,
-		OrderKeys: [][]byte{h.keys.OrderKey.Public}, Version: version.Version,
+		OrderKeys: func() [][]byte { return [][]byte{h.keys.OrderKey.Public} }, Version: version.Version,
 		Orders: h.orders, Blobs: blobs{h.objects, h.sealed}, Reports: h.reporter, Clusters: clusters{h.cache, h.reporter},
+		Held: unheld{}, Resets: unheld{},
 		Changed: func(id tunnel.ClusterID, connected bool) {
 			if connected {
 				h.reporter.Connected(id)
@@ -306,6 +308,12 @@ func (h *hub) startFlow(ctx context.Context) error {
 	h.cache.OnCluster(h.reporter.ClusterChanged)
 	h.cache.OnCluster(clusters.Changed)
 	h.cache.OnCluster(releases.ClusterChanged)
+	h.cache.OnCluster(func(old, next *v1alpha1.Cluster) {
+		if next == nil {
+			next = old
+		}
+		h.gateway.ClusterChanged(string(next.UID))
+	})
 	h.cache.OnGitRepository(repositories.Changed)
 	h.cache.OnGitRepository(releases.SourceChanged)
 

@@ -23,12 +23,16 @@ type Issuer struct {
 	Hub    string
 	CA     *x509.Certificate
 	Signer crypto.Signer
+	// Chain are further certificates, DER, that the hub shows after its own and CA:
+	// what leads agents that know another CA of this hub to this one.
+	Chain [][]byte
 }
 
 // Issued is a certificate that was, or is about to be, signed.
 type Issued struct {
 	Serial   string // hexadecimal
 	NotAfter time.Time
+	bound    string
 	template *x509.Certificate
 	public   any
 }
@@ -49,10 +53,16 @@ func (i Issuer) Prepare(id ClusterID, bound string, clientKey []byte, now time.T
 	if err != nil {
 		return nil, err
 	}
-	t.Subject = pkix.Name{CommonName: "convoy agent", SerialNumber: bound}
+	t.Subject = pkix.Name{CommonName: "convoy agent", SerialNumber: subjectSerial(bound, 0)}
 	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	t.URIs = []*url.URL{id.URI(i.Hub)}
-	return &Issued{Serial: t.SerialNumber.Text(16), NotAfter: t.NotAfter, template: t, public: public}, nil
+	return &Issued{Serial: t.SerialNumber.Text(16), NotAfter: t.NotAfter, bound: bound, template: t, public: public}, nil
+}
+
+// Number writes the renewal number into a prepared certificate, which is decided
+// where it is recorded. 0, which is the default, is not written.
+func (p *Issued) Number(renewal int64) {
+	p.template.Subject.SerialNumber = subjectSerial(p.bound, renewal)
 }
 
 // Sign makes a prepared certificate, PEM.
@@ -92,7 +102,8 @@ func (i Issuer) Server(names []string, now time.Time) (*tls.Certificate, error) 
 	if err != nil {
 		return nil, fmt.Errorf("read serving certificate: %w", err)
 	}
-	return &tls.Certificate{Certificate: [][]byte{der, i.CA.Raw}, PrivateKey: key, Leaf: leaf}, nil
+	chain := append([][]byte{der, i.CA.Raw}, i.Chain...)
+	return &tls.Certificate{Certificate: chain, PrivateKey: key, Leaf: leaf}, nil
 }
 
 func (i Issuer) template(now time.Time) (*x509.Certificate, error) {

@@ -54,13 +54,23 @@ const (
 	ReasonNonce          = "NonceUnknown"   // never given, used or older than NonceTTL
 	ReasonProof          = "ProofInvalid"   // a signature of the join request does not verify
 	ReasonClusterUnknown = "ClusterUnknown" // no such Cluster, or another identity joined
-	ReasonHelloFirst     = "HelloFirst"     // a session starts with hello
-	ReasonNotOrdered     = "NotOrdered"     // no order of this Cluster names that digest
-	ReasonBadRequest     = "BadRequest"
-	ReasonTooLong        = "TooLong"
-	ReasonOverloaded     = "Overloaded" // come back after Retry-After
-	ReasonNotFound       = "NotFound"
-	ReasonInternal       = "Internal"
+	// ReasonRevoked: somebody revoked the identity; a new join makes another.
+	ReasonRevoked = "Revoked"
+	// ReasonCloneDetected: two agents used one identity; a new join is needed.
+	ReasonCloneDetected = "CloneDetected"
+	// ReasonClusterConflict: the identity was used on another cluster, which is still
+	// there, was there a moment ago, or was left for this one.
+	ReasonClusterConflict = "ClusterConflict"
+	// ReasonTooManyRecoveries: the bound key made too many certificates in a day.
+	ReasonTooManyRecoveries = "TooManyRecoveries"
+
+	ReasonHelloFirst = "HelloFirst" // a session starts with hello
+	ReasonNotOrdered = "NotOrdered" // no order of this Cluster names that digest
+	ReasonBadRequest = "BadRequest"
+	ReasonTooLong    = "TooLong"
+	ReasonOverloaded = "Overloaded" // come back after Retry-After
+	ReasonNotFound   = "NotFound"
+	ReasonInternal   = "Internal"
 )
 
 // StatusError is an answer of the peer that is not a success.

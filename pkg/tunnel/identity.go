@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -42,6 +43,29 @@ func ParseURI(u *url.URL, hub string) (ClusterID, error) {
 	return id, nil
 }
 
+// subjectSerial is the serial number of a certificate's subject: the fingerprint
+// of the bound key, and after a dot how many certificates the join and its key
+// had made up to this one. A certificate without the number has 0.
+func subjectSerial(bound string, renewal int64) string {
+	if renewal <= 0 {
+		return bound
+	}
+	return bound + "." + strconv.FormatInt(renewal, 10)
+}
+
+// PeerRenewal is the renewal number of a verified agent certificate.
+func PeerRenewal(cert *x509.Certificate) (int64, error) {
+	_, number, ok := strings.Cut(cert.Subject.SerialNumber, ".")
+	if !ok {
+		return 0, nil
+	}
+	renewal, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || renewal <= 0 || strconv.FormatInt(renewal, 10) != number {
+		return 0, fmt.Errorf("%w: renewal number %q", ErrIdentity, number)
+	}
+	return renewal, nil
+}
+
 // PeerIdentity is what a verified agent certificate says: the Cluster, and the
 // fingerprint of the bound key that joined (see KeyID).
 func PeerIdentity(cert *x509.Certificate, hub string) (ClusterID, string, error) {
@@ -51,8 +75,12 @@ func PeerIdentity(cert *x509.Certificate, hub string) (ClusterID, string, error)
 	if len(cert.ExtKeyUsage) != 1 || cert.ExtKeyUsage[0] != x509.ExtKeyUsageClientAuth {
 		return ClusterID{}, "", fmt.Errorf("%w: not for client authentication alone", ErrIdentity)
 	}
+	if _, err := PeerRenewal(cert); err != nil {
+		return ClusterID{}, "", err
+	}
+	bound, _, _ := strings.Cut(cert.Subject.SerialNumber, ".")
 	id, err := ParseURI(cert.URIs[0], hub)
-	return id, cert.Subject.SerialNumber, err
+	return id, bound, err
 }
 
 // HubServerName is the name in the hub's certificate inside the websocket. It is

@@ -67,6 +67,12 @@ const (
 	MaxHelloBody = 256 << 10
 	// MaxHaveBody is the longest orders request.
 	MaxHaveBody = 2 << 20
+	// MaxPresent is how many UIDs one line asks an agent to give back.
+	MaxPresent = 500
+	// MaxHeld is how many orders one held request gives back.
+	MaxHeld = 64
+	// MaxHeldBody is the longest held request.
+	MaxHeldBody = 2 << 20
 	// MaxReportBody is what the agent puts into one reports request, unless a
 	// single report is longer.
 	MaxReportBody = 1 << 20

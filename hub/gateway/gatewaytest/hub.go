@@ -22,10 +22,12 @@ import (
 	"io"
 	"math/big"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -48,6 +50,9 @@ type Hub struct {
 	blobs    map[string][]byte            // by digest
 	reports  map[string]tunnel.Report     // newest by Release UID
 	writes   int                          // of cluster statuses
+	updates  int                          // asked for, written or not
+	taken    map[string][]tunnel.Signed   // orders given back, by Cluster UID
+	resets   []string                     // Cluster UIDs, in order
 	observed chan struct{}                // closed and made anew at each report
 	corrupt  func(digest string, blob []byte) []byte
 }
@@ -77,7 +82,7 @@ func NewHub() (*Hub, error) {
 	return &Hub{
 		ID: tunnel.CAPin(ca)[len("sha256:"):][:16], CA: ca, CASigner: signer, OrderKey: orderKey, Now: time.Now,
 		clusters: map[string]*v1alpha1.Cluster{}, orders: map[string]*set{}, blobs: map[string][]byte{},
-		reports: map[string]tunnel.Report{}, observed: make(chan struct{}),
+		reports: map[string]tunnel.Report{}, taken: map[string][]tunnel.Signed{}, observed: make(chan struct{}),
 	}, nil
 }
 
@@ -106,8 +111,8 @@ func NewCA(now time.Time) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 // replaces lies; a listener or an address is to be added.
 func (h *Hub) Options() gateway.Options {
 	return gateway.Options{
-		Addr: "127.0.0.1:0", HubID: h.ID, CA: h.CA, CASigner: h.CASigner, OrderKeys: [][]byte{h.OrderPublic()},
-		Version: "test", Orders: h, Blobs: h, Reports: h, Clusters: h, Now: h.Now,
+		Addr: "127.0.0.1:0", HubID: h.ID, CA: h.CA, CASigner: h.CASigner, OrderKeys: func() [][]byte { return [][]byte{h.OrderPublic()} },
+		Version: "test", Orders: h, Blobs: h, Reports: h, Clusters: h, Held: h, Resets: h, Now: h.Now,
 	}
 }
 
@@ -193,13 +198,82 @@ func (h *Hub) Update(_ context.Context, id tunnel.ClusterID, mutate func(*v1alph
 	if !ok {
 		return errors.New("no such cluster")
 	}
+	h.updates++
 	c := old.DeepCopy()
 	if err := mutate(&c.Status); err != nil {
 		return err
 	}
+	if equality.Semantic.DeepEqual(old.Status, c.Status) {
+		return nil
+	}
 	h.clusters[id.UID] = c
 	h.writes++
 	return nil
+}
+
+// Behind implements gateway.Orders.
+func (h *Hub) Behind(clusterUID string, have map[string]int64) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.setLocked(clusterUID)
+	var behind []string
+	for uid, sequence := range have {
+		if sequence > s.orders[uid].Sequence {
+			behind = append(behind, uid)
+		}
+	}
+	slices.Sort(behind)
+	return behind
+}
+
+// Take implements gateway.Held: it keeps what it gets, unverified, see Taken.
+func (h *Hub) Take(_ context.Context, cluster tunnel.ClusterID, orders []tunnel.Signed) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.taken[cluster.UID] = append(h.taken[cluster.UID], orders...)
+	close(h.observed)
+	h.observed = make(chan struct{})
+	return nil
+}
+
+// Taken waits until an agent has given back n orders, and returns them.
+func (h *Hub) Taken(ctx context.Context, clusterUID string, n int) ([]tunnel.Signed, error) {
+	for {
+		h.mu.Lock()
+		got, next := h.taken[clusterUID], h.observed
+		h.mu.Unlock()
+		if len(got) >= n {
+			return got, nil
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return got, fmt.Errorf("wait for %d orders of %s: %w", n, clusterUID, ctx.Err())
+		}
+	}
+}
+
+// Reset implements gateway.Resets, see Resets.
+func (h *Hub) Reset(_ context.Context, cluster tunnel.ClusterID) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.resets = append(h.resets, cluster.UID)
+	return nil
+}
+
+// Resets are the Clusters that were said to stand for another cluster, in order.
+func (h *Hub) Resets() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.resets)
+}
+
+// Updates of cluster statuses that were asked for, whether they wrote or not:
+// each would cost a read at least.
+func (h *Hub) Updates() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.updates
 }
 
 // Reachable implements gateway.Clusters.
