@@ -77,6 +77,7 @@ var flow = map[string][]string{
 	"etcd":       {},
 	"options":    {"apiserver"},
 	"worker":     {},
+	"backup":     {"store"},
 }
 
 // wiring are the packages that put the rooms together; nobody imports them.

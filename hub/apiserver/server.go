@@ -18,7 +18,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/hub/apiserver/cluster"
+	"kumodo.io/convoy/hub/apiserver/hub"
 	"kumodo.io/convoy/hub/apiserver/internal/scheme"
 )
 
@@ -34,6 +36,11 @@ type Config struct {
 	HubCA []byte
 	// Join is what the join subresource answers.
 	Join JoinInfo
+	// Hub is what the hub says of itself.
+	Hub corev1alpha1.HubStatus
+	// Backup reads and writes what the hub has stored; nil: backup and restore are
+	// refused.
+	Backup hub.Backup
 	// ReadyzChecks are asked, beside the library's own, whether the hub is ready.
 	ReadyzChecks []healthz.HealthChecker
 	// Authorizer replaces the one that follows from the options, in tests.
@@ -96,7 +103,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	generic.ShutdownTimeout = shutdownTimeout
 	core, source, storage, err := newStorage(storageOptions{
 		scheme: sch, rest: config.RESTOptionsGetter, shards: c.Options.Shards, clock: c.Clock,
-		join: c.Join, authorizer: config.Authorization.Authorizer,
+		join: c.Join, hub: hub.Options{Status: c.Hub, Backup: c.Backup, Clock: c.Clock}, authorizer: config.Authorization.Authorizer,
 	})
 	if err != nil {
 		return fail(err)

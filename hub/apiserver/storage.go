@@ -15,6 +15,7 @@ import (
 	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
 	"kumodo.io/convoy/hub/apiserver/cluster"
 	"kumodo.io/convoy/hub/apiserver/gitrepository"
+	"kumodo.io/convoy/hub/apiserver/hub"
 	"kumodo.io/convoy/hub/apiserver/internal/scheme"
 	"kumodo.io/convoy/hub/apiserver/inventory"
 	"kumodo.io/convoy/hub/apiserver/release"
@@ -47,6 +48,7 @@ type storageOptions struct {
 	shards     int
 	clock      clock.PassiveClock
 	join       cluster.JoinInfo
+	hub        hub.Options
 	authorizer authorizer.UnconditionalAuthorizer
 }
 
@@ -77,6 +79,9 @@ func newStorage(o storageOptions) (core, source storageMap, in Storage, err erro
 		"releases/status":    releases.Status,
 		"releases/sync":      releases.Sync,
 		"releaseinventories": inventories,
+		"hubs":               hub.NewREST(o.hub),
+		"hubs/backup":        hub.NewBackupREST(o.hub),
+		"hubs/restore":       hub.NewRestoreREST(o.hub),
 	}
 	source = storageMap{
 		"gitrepositories":        repositories.GitRepository,

@@ -5,6 +5,8 @@ package store
 const (
 	// MaxBlobBytes is the size of one layer of a render.
 	MaxBlobBytes = 128 << 20
+	// MaxStoredBytes is the size of one as it lies in a backend, sealed.
+	MaxStoredBytes = MaxBlobBytes + MaxBlobBytes/chunkBytes*64 + maxHeadBytes
 
 	// chunkBytes is how much of a sealed blob is encrypted in one piece.
 	chunkBytes = 64 << 10

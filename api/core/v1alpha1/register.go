@@ -32,6 +32,7 @@ func KnownTypes() []runtime.Object {
 		&Release{}, &ReleaseList{},
 		&SyncRequest{}, &ConfirmRequest{},
 		&ReleaseInventory{}, &ReleaseInventoryList{},
+		&Hub{}, &HubList{}, &BackupRequest{}, &RestoreRequest{},
 	}
 }
 

@@ -18,6 +18,16 @@ func (in AgentlessConnection) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in BackupPiece) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.BackupPiece"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in BackupRequest) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.BackupRequest"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Cluster) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.Cluster"
 }
@@ -80,6 +90,26 @@ func (in HeldDeletion) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in HistoryEntry) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.HistoryEntry"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Hub) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.Hub"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in HubKey) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.HubKey"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in HubList) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.HubList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in HubStatus) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.HubStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -180,6 +210,11 @@ func (in ReleaseStatus) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in RenderStatus) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.RenderStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RestoreRequest) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.RestoreRequest"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -75,6 +75,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		version.Info{}.OpenAPIModelName():                       schema_k8sio_apimachinery_pkg_version_Info(ref),
 		v1alpha1.AdoptedOrder{}.OpenAPIModelName():              schema_convoy_api_core_v1alpha1_AdoptedOrder(ref),
 		v1alpha1.AgentlessConnection{}.OpenAPIModelName():       schema_convoy_api_core_v1alpha1_AgentlessConnection(ref),
+		v1alpha1.BackupPiece{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_BackupPiece(ref),
+		v1alpha1.BackupRequest{}.OpenAPIModelName():             schema_convoy_api_core_v1alpha1_BackupRequest(ref),
 		v1alpha1.Cluster{}.OpenAPIModelName():                   schema_convoy_api_core_v1alpha1_Cluster(ref),
 		v1alpha1.ClusterAgentStatus{}.OpenAPIModelName():        schema_convoy_api_core_v1alpha1_ClusterAgentStatus(ref),
 		v1alpha1.ClusterAuth{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_ClusterAuth(ref),
@@ -88,6 +90,10 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.DeletionPolicy{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_DeletionPolicy(ref),
 		v1alpha1.HeldDeletion{}.OpenAPIModelName():              schema_convoy_api_core_v1alpha1_HeldDeletion(ref),
 		v1alpha1.HistoryEntry{}.OpenAPIModelName():              schema_convoy_api_core_v1alpha1_HistoryEntry(ref),
+		v1alpha1.Hub{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_Hub(ref),
+		v1alpha1.HubKey{}.OpenAPIModelName():                    schema_convoy_api_core_v1alpha1_HubKey(ref),
+		v1alpha1.HubList{}.OpenAPIModelName():                   schema_convoy_api_core_v1alpha1_HubList(ref),
+		v1alpha1.HubStatus{}.OpenAPIModelName():                 schema_convoy_api_core_v1alpha1_HubStatus(ref),
 		v1alpha1.InventoryEntry{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_InventoryEntry(ref),
 		v1alpha1.JoinRequest{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_JoinRequest(ref),
 		v1alpha1.JoinRequestSpec{}.OpenAPIModelName():           schema_convoy_api_core_v1alpha1_JoinRequestSpec(ref),
@@ -108,6 +114,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ReleaseSpec{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_ReleaseSpec(ref),
 		v1alpha1.ReleaseStatus{}.OpenAPIModelName():             schema_convoy_api_core_v1alpha1_ReleaseStatus(ref),
 		v1alpha1.RenderStatus{}.OpenAPIModelName():              schema_convoy_api_core_v1alpha1_RenderStatus(ref),
+		v1alpha1.RestoreRequest{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_RestoreRequest(ref),
 		v1alpha1.RevokeRequest{}.OpenAPIModelName():             schema_convoy_api_core_v1alpha1_RevokeRequest(ref),
 		v1alpha1.SecretKeyReference{}.OpenAPIModelName():        schema_convoy_api_core_v1alpha1_SecretKeyReference(ref),
 		v1alpha1.SourceReference{}.OpenAPIModelName():           schema_convoy_api_core_v1alpha1_SourceReference(ref),
@@ -2822,6 +2829,125 @@ func schema_convoy_api_core_v1alpha1_AgentlessConnection(ref common.ReferenceCal
 	}
 }
 
+func schema_convoy_api_core_v1alpha1_BackupPiece(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "BackupPiece is a key of etcd, or a part of a blob.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind: key or blob.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name within its kind.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"offset": {
+						SchemaProps: spec.SchemaProps{
+							Description: "offset of data in a blob, whose parts follow each other.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"size": {
+						SchemaProps: spec.SchemaProps{
+							Description: "size of the whole blob.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"data": {
+						SchemaProps: spec.SchemaProps{
+							Description: "data, as stored.",
+							Type:        []string{"string"},
+							Format:      "byte",
+						},
+					},
+				},
+				Required: []string{"kind", "name", "data"},
+			},
+		},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_BackupRequest(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "BackupRequest is the request and the answer of POST hubs/convoy/backup: the next pieces of what the hub has stored. Its keys are not among them.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object metadata; name, if given, is the Hub's.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"cursor": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cursor is empty at first, and what the answer before said in next from then on.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"pieces": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "pieces are part of the answer.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.BackupPiece{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"next": {
+						SchemaProps: spec.SchemaProps{
+							Description: "next is part of the answer; empty when these pieces are the last.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), v1alpha1.BackupPiece{}.OpenAPIModelName()},
+	}
+}
+
 func schema_convoy_api_core_v1alpha1_Cluster(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -3543,6 +3669,193 @@ func schema_convoy_api_core_v1alpha1_HistoryEntry(ref common.ReferenceCallback) 
 		},
 		Dependencies: []string{
 			v1.Time{}.OpenAPIModelName(), v1alpha1.LayerReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_Hub(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Hub is what a hub says of itself. There is one, it is not stored, and nobody writes it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object metadata; name is always \"convoy\".",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status of the hub.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.HubStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), v1alpha1.HubStatus{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_HubKey(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "HubKey names one key of the hub.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"set": {
+						SchemaProps: spec.SchemaProps{
+							Description: "set is the name of the Secret that holds it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "id is derived from a hash of the key, and tells nothing of it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"old": {
+						SchemaProps: spec.SchemaProps{
+							Description: "old: still accepted, used for nothing new.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"set", "id"},
+			},
+		},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_HubList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "HubList is a list of the one Hub.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items of the list.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Hub{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1.ListMeta{}.OpenAPIModelName(), v1alpha1.Hub{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_HubStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "HubStatus tells of the hub. Nothing in it is secret.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"hubID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "hubID names the hub in certificates, orders and owner annotations.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"version": {
+						SchemaProps: spec.SchemaProps{
+							Description: "version of the program.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"gatewayURL": {
+						SchemaProps: spec.SchemaProps{
+							Description: "gatewayURL is where agents dial.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"keys": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "keys that the hub has loaded: what was rotated since is not among them.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.HubKey{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"hubID", "version"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.HubKey{}.OpenAPIModelName()},
 	}
 }
 
@@ -4636,6 +4949,84 @@ func schema_convoy_api_core_v1alpha1_RenderStatus(ref common.ReferenceCallback) 
 		},
 		Dependencies: []string{
 			v1alpha1.LayerReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_RestoreRequest(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RestoreRequest is the request and the answer of POST hubs/convoy/restore: it writes pieces of a backup, in their order, into a hub that has nothing yet. One that was broken off may be begun again with the same backup.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object metadata; name, if given, is the Hub's.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"backup": {
+						SchemaProps: spec.SchemaProps{
+							Description: "backup is the digest that names the backup.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"hubID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "hubID that the backup was taken of; another hub refuses it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"pieces": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "pieces to write.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.BackupPiece{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"last": {
+						SchemaProps: spec.SchemaProps{
+							Description: "last: these are the last pieces. The hub ends, to be started again on what was restored.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"backup", "hubID"},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), v1alpha1.BackupPiece{}.OpenAPIModelName()},
 	}
 }
 
