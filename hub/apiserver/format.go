@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -40,3 +41,6 @@ func checkFormat(ctx context.Context, etcd *clientv3.Client) error {
 	}
 	return nil
 }
+
+// OwnKeys are names under EtcdPrefix that a hub writes for itself when it starts.
+func OwnKeys() []string { return []string{strings.TrimPrefix(formatKey, EtcdPrefix)} }

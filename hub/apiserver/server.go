@@ -36,8 +36,8 @@ type Config struct {
 	HubCA []byte
 	// Join is what the join subresource answers.
 	Join JoinInfo
-	// Hub is what the hub says of itself.
-	Hub corev1alpha1.HubStatus
+	// Hub is what the hub says of itself; nil: nothing.
+	Hub func(ctx context.Context) (corev1alpha1.HubStatus, error)
 	// Backup reads and writes what the hub has stored; nil: backup and restore are
 	// refused.
 	Backup hub.Backup

@@ -140,6 +140,10 @@ func (b *Backup) writeBlob(ctx context.Context, piece v1alpha1.BackupPiece) erro
 	if _, err := store.CheckDigest("sha256:" + digits); !ok || err != nil || (folder != "sha256" && folder != "sealed") {
 		return fmt.Errorf("%w: not the name of a blob", ErrPiece)
 	}
+	end := piece.Offset + int64(len(piece.Data))
+	if piece.Offset < 0 || end > piece.Size || piece.Size > store.MaxStoredBytes {
+		return fmt.Errorf("%w: bytes %d to %d of %d", ErrPiece, piece.Offset, end, piece.Size)
+	}
 	p := b.pending[piece.Name]
 	if piece.Offset == 0 {
 		if p != nil {
@@ -158,8 +162,7 @@ func (b *Backup) writeBlob(ctx context.Context, piece v1alpha1.BackupPiece) erro
 		p = &part{Pending: pending, sum: sha256.New()}
 		b.pending[piece.Name] = p
 	}
-	end := piece.Offset + int64(len(piece.Data))
-	if p == nil || p.written != piece.Offset || end > piece.Size || piece.Size > store.MaxStoredBytes {
+	if p == nil || p.written != piece.Offset {
 		return fmt.Errorf("%w: bytes %d to %d of %d do not follow what came before", ErrPiece, piece.Offset, end, piece.Size)
 	}
 	if _, err := p.Write(piece.Data); err != nil {

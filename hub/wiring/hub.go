@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -70,11 +71,16 @@ type hub struct {
 	reporter *report.Reporter
 	agents   *agents
 	gateway  *gateway.Gateway
+	// For requests that come while the hub is still being built.
+	backups *backups
+	sealer  atomic.Pointer[store.Sealer]
+	known   atomic.Pointer[cache.Cache]
+	seen    seen
 }
 
 // Run builds a hub and runs it until ctx ends or a part of it fails.
 func Run(ctx context.Context, config *options.Config) error {
-	h := &hub{config: config, life: newLifecycle(ctx), registry: prometheus.NewRegistry(), ready: &readiness{}, agents: &agents{}}
+	h := &hub{config: config, life: newLifecycle(ctx), registry: prometheus.NewRegistry(), ready: &readiness{}, agents: &agents{}, backups: &backups{}}
 	log := logr.FromContextOrDiscard(ctx)
 	log.Info("The hub starts", "version", version.Version, "standalone", config.Standalone)
 	err := h.build(ctx)
@@ -162,6 +168,7 @@ func (h *hub) startServer(ctx context.Context) error {
 			GatewayURL: h.config.Gateway.URL, HubID: h.keys.HubID, HubCA: string(h.keys.HubCA.PEM), CAPin: h.keys.HubCA.Pin(),
 			OrderKeys: []string{base64.StdEncoding.EncodeToString(h.keys.OrderKey.Public)}, AgentImage: h.config.AgentImage,
 		},
+		Hub: h.about, Backup: h.backups,
 		ReadyzChecks: []healthz.HealthChecker{h.ready},
 		Logger:       logr.FromContextOrDiscard(ctx).WithName("apiserver"),
 	})
@@ -193,6 +200,7 @@ func (h *hub) makeCache(context.Context) error {
 		Clusters: storage.Clusters.ListWatch(), Releases: storage.Releases.ListWatch(),
 		GitRepositories: storage.GitRepositories.ListWatch(), Registerer: h.registry,
 	})
+	h.known.Store(h.cache)
 	return nil
 }
 
@@ -205,10 +213,15 @@ func (h *hub) openStore(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open the store: %w", err)
 	}
-	key := store.Key{ID: h.keys.SealingKey.ID, Key: h.keys.SealingKey.Key}
+	keys := store.Keys{Current: store.Key(h.keys.SealingKey)}
+	for _, old := range h.keys.OldSealingKeys {
+		keys.Retired = append(keys.Retired, store.Key(old))
+	}
 	h.objects = metrics.Instrument(store.NewPlain(backend), "objects")
-	h.sealed = metrics.Instrument(store.NewSealer(backend, store.Keys{Current: key}), "sealed")
-	return nil
+	sealer := store.NewSealer(backend, keys)
+	h.sealer.Store(sealer)
+	h.sealed = metrics.Instrument(sealer, "sealed")
+	return h.openBackup(backend)
 }
 
 func (h *hub) startSources(context.Context) error {
@@ -268,9 +281,10 @@ func (h *hub) makeGateway(context.Context) error {
 		HubID: h.keys.HubID, CA: h.keys.HubCA.Certificate, CASigner: h.keys.HubCA.Signer,
 		OrderKeys: func() [][]byte { return [][]byte{h.keys.OrderKey.Public} }, Version: version.Version,
 		Orders: h.orders, Blobs: blobs{h.objects, h.sealed}, Reports: h.reporter, Clusters: clusters{h.cache, h.reporter},
-		Held: unheld{}, Resets: unheld{},
+		Held: h.reporter, Resets: h.reporter,
 		Changed: func(id tunnel.ClusterID, connected bool) {
 			if connected {
+				h.seen.add(types.UID(id.UID))
 				h.reporter.Connected(id)
 			}
 		},
@@ -303,7 +317,10 @@ func (h *hub) startFlow(ctx context.Context) error {
 
 	// Orders know of a Release before its controller looks at it.
 	h.orders.OnDone(releases.Done)
+	h.orders.OnCompared(h.reporter.Compared)
+	h.orders.OnLeft(h.reporter.LeftBehind)
 	h.cache.OnRelease(h.orders.ReleaseChanged)
+	h.cache.OnRelease(h.reporter.ReleaseChanged)
 	h.cache.OnRelease(releases.Changed)
 	h.cache.OnCluster(h.reporter.ClusterChanged)
 	h.cache.OnCluster(clusters.Changed)
@@ -334,6 +351,7 @@ func (h *hub) startFlow(ctx context.Context) error {
 	run("cluster", &clusters.Feed, clusters, clusterWorkers, func() []types.NamespacedName { return keysOf(h.cache.Clusters()) })
 	run("gitrepository", &repositories.Feed, repositories, sourceWorkers, func() []types.NamespacedName { return keysOf(h.cache.GitRepositories()) })
 	run("release", &releases.Feed, releases, releaseWorkers, func() []types.NamespacedName { return keysOf(h.cache.Releases()) })
+	h.life.start(called("reseal", h.resealLayers))
 	h.life.start("gateway", h.gateway.Run)
 	return h.life.wait(ctx, "the gateway", h.gateway.Ready())
 }

@@ -45,6 +45,11 @@ type HubKey struct {
 	// old: still accepted, used for nothing new.
 	// +optional
 	Old bool `json:"old,omitempty"`
+	// inUse counts what still needs an old key: Releases whose order it signed, sealed
+	// layers that it encrypted, Clusters whose agent has not heard of a newer CA. One
+	// that nothing needs can be retired.
+	// +optional
+	InUse int64 `json:"inUse,omitempty"`
 }
 
 // HubList is a list of the one Hub.

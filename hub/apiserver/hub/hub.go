@@ -21,8 +21,8 @@ import (
 
 // Options of what is served.
 type Options struct {
-	// Status of the hub: it does not change while it runs.
-	Status v1alpha1.HubStatus
+	// Status of the hub now.
+	Status func(ctx context.Context) (v1alpha1.HubStatus, error)
 	// Backup reads and writes what is stored; nil: both verbs answer that the hub is
 	// not ready for them.
 	Backup Backup
@@ -37,7 +37,7 @@ type Backup interface {
 
 // REST serves hubs for reading.
 type REST struct {
-	status  v1alpha1.HubStatus
+	status  func(ctx context.Context) (v1alpha1.HubStatus, error)
 	started metav1.Time
 	rest.TableConvertor
 }
@@ -73,8 +73,16 @@ func NewREST(o Options) *REST {
 	}
 }
 
-func (r *REST) hub() *v1alpha1.Hub {
-	return (&v1alpha1.Hub{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.HubName, CreationTimestamp: r.started}, Status: r.status}).DeepCopy()
+func (r *REST) hub(ctx context.Context) (*v1alpha1.Hub, error) {
+	hub := &v1alpha1.Hub{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.HubName, CreationTimestamp: r.started}}
+	if r.status == nil {
+		return hub, nil
+	}
+	var err error
+	if hub.Status, err = r.status(ctx); err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	return hub, nil
 }
 
 // New implements rest.Storage.
@@ -97,17 +105,20 @@ func (*REST) GetSingularName() string { return "hub" }
 func (*REST) Categories() []string { return nil }
 
 // Get implements rest.Getter.
-func (r *REST) Get(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+func (r *REST) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	if name != v1alpha1.HubName {
 		return nil, apierrors.NewNotFound(v1alpha1.Resource("hubs"), name)
 	}
-	return r.hub(), nil
+	return r.hub(ctx)
 }
 
 // List implements rest.Lister.
-func (r *REST) List(_ context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
+func (r *REST) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
 	list := &v1alpha1.HubList{}
-	hub := r.hub()
+	hub, err := r.hub(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if options != nil {
 		if s := options.LabelSelector; s != nil && !s.Empty() {
 			return list, nil

@@ -3745,6 +3745,13 @@ func schema_convoy_api_core_v1alpha1_HubKey(ref common.ReferenceCallback) common
 							Format:      "",
 						},
 					},
+					"inUse": {
+						SchemaProps: spec.SchemaProps{
+							Description: "inUse counts what still needs an old key: Releases whose order it signed, sealed layers that it encrypted, Clusters whose agent has not heard of a newer CA. One that nothing needs can be retired.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
 				},
 				Required: []string{"set", "id"},
 			},
