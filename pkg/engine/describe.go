@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 )
 
 // Cluster describes the cluster that a Runner works on.
@@ -24,21 +26,34 @@ type Cluster struct {
 
 // Describe asks the cluster what it is. A group whose server is away is listed too.
 func (rn *Runner) Describe(ctx context.Context) (Cluster, error) {
+	return whatIs(ctx, rn.target)
+}
+
+// Describe asks a cluster what it is, without a Runner.
+func Describe(ctx context.Context, config *rest.Config) (Cluster, error) {
+	t, err := newTarget(config, clock.RealClock{}, newMetrics(nil))
+	if err != nil {
+		return Cluster{}, err
+	}
+	return whatIs(ctx, t)
+}
+
+func whatIs(ctx context.Context, t *target) (Cluster, error) {
 	var c Cluster
 	var version struct {
 		GitVersion string `json:"gitVersion"`
 	}
-	if err := rn.ask(ctx, "/version", &version); err != nil {
+	if err := ask(ctx, t, "/version", &version); err != nil {
 		return c, err
 	}
 	var kubeSystem struct {
 		Metadata meta `json:"metadata"`
 	}
-	if err := rn.ask(ctx, "/api/v1/namespaces/kube-system", &kubeSystem); err != nil {
+	if err := ask(ctx, t, "/api/v1/namespaces/kube-system", &kubeSystem); err != nil {
 		return c, err
 	}
 	var groups metav1.APIGroupList
-	if err := rn.ask(ctx, "/apis", &groups); err != nil {
+	if err := ask(ctx, t, "/apis", &groups); err != nil {
 		return c, err
 	}
 	c.KubernetesVersion, c.UID = version.GitVersion, kubeSystem.Metadata.UID
@@ -52,8 +67,8 @@ func (rn *Runner) Describe(ctx context.Context) (Cluster, error) {
 	return c, nil
 }
 
-func (rn *Runner) ask(ctx context.Context, path string, out any) error {
-	body, _, err := rn.target.call(ctx, request{verb: "discover", method: http.MethodGet, path: path})
+func ask(ctx context.Context, t *target, path string, out any) error {
+	body, _, err := t.call(ctx, request{verb: "discover", method: http.MethodGet, path: path})
 	if err != nil {
 		return fmt.Errorf("ask the cluster for %s: %w", path, err)
 	}

@@ -3,7 +3,9 @@
 package engine
 
 import (
+	"errors"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,10 +24,10 @@ type metrics struct {
 	events     prometheus.Counter
 	relists    *prometheus.CounterVec
 	refusals   *prometheus.CounterVec
-	releases   prometheus.Gauge
-	objects    prometheus.Gauge
-	watches    prometheus.Gauge
-	unknown    prometheus.Gauge
+	releases   *share
+	objects    *share
+	watches    *share
+	unknown    *share
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -60,18 +62,77 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "convoy_engine_orders_refused_total", Help: "Orders refused, by reason.",
 		}, []string{"reason"}),
-		releases: prometheus.NewGauge(prometheus.GaugeOpts{Name: "convoy_engine_releases", Help: "Releases kept."}),
-		objects:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "convoy_engine_objects", Help: "Objects watched."}),
-		watches:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "convoy_engine_watches", Help: "Resources watched."}),
-		unknown: prometheus.NewGauge(prometheus.GaugeOpts{
+		releases: &share{sum: prometheus.NewGauge(prometheus.GaugeOpts{Name: "convoy_engine_releases", Help: "Releases kept."})},
+		objects:  &share{sum: prometheus.NewGauge(prometheus.GaugeOpts{Name: "convoy_engine_objects", Help: "Objects watched."})},
+		watches:  &share{sum: prometheus.NewGauge(prometheus.GaugeOpts{Name: "convoy_engine_watches", Help: "Resources watched."})},
+		unknown: &share{sum: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "convoy_engine_releases_unknown_to_hub", Help: "Releases kept here that the hub's signed head does not count.",
-		}),
+		})},
 	}
-	if registry != nil {
-		registry.MustRegister(m.calls, m.callTime, m.operations, m.heals, m.healTime, m.reports, m.events,
-			m.relists, m.refusals, m.releases, m.objects, m.watches, m.unknown)
+	if registry == nil {
+		return m
+	}
+	// A hub runs many engines in one process: they count together.
+	one(registry, &m.calls)
+	one(registry, &m.callTime)
+	one(registry, &m.operations)
+	one(registry, &m.heals)
+	one(registry, &m.healTime)
+	one(registry, &m.reports)
+	one(registry, &m.events)
+	one(registry, &m.relists)
+	one(registry, &m.refusals)
+	for _, s := range []*share{m.releases, m.objects, m.watches, m.unknown} {
+		one(registry, &s.sum)
 	}
 	return m
+}
+
+// one registers a collector, or takes the one that an engine before registered.
+func one[T prometheus.Collector](registry prometheus.Registerer, collector *T) {
+	var there prometheus.AlreadyRegisteredError
+	if err := registry.Register(*collector); errors.As(err, &there) {
+		if same, ok := there.ExistingCollector.(T); ok {
+			*collector = same
+		}
+	} // Any other error is a fault of the names above: the tests register them.
+}
+
+// share is one engine's part of a gauge that is the sum over all of a process.
+type share struct {
+	sum prometheus.Gauge
+
+	mu   sync.Mutex
+	mine float64
+}
+
+// Set makes the part v.
+func (s *share) Set(v float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sum.Add(v - s.mine)
+	s.mine = v
+}
+
+// Inc adds one to the part.
+func (s *share) Inc() { s.add(1) }
+
+// Dec takes one from the part.
+func (s *share) Dec() { s.add(-1) }
+
+func (s *share) add(v float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sum.Add(v)
+	s.mine += v
+}
+
+// Discard takes what a Runner counted of what it holds out of the process's sums. It
+// is called when its Run has returned and others go on.
+func (rn *Runner) Discard() {
+	for _, s := range []*share{rn.meter.releases, rn.meter.objects, rn.meter.watches, rn.meter.unknown} {
+		s.Set(0)
+	}
 }
 
 func (m *metrics) call(verb string, code int, d time.Duration) {

@@ -62,18 +62,40 @@ type Secrets struct {
 
 var _ engine.State = (*Secrets)(nil)
 
-// NewSecrets makes the state for one namespace. It calls nothing.
-func NewSecrets(config *rest.Config, namespace string) (*Secrets, error) {
-	c, err := newClient(config, namespace)
-	if err != nil {
-		return nil, err
-	}
+// Shared is what the states of one process have together: buffers, and the layers
+// that were used last, which are the same under their digest wherever they lie.
+type Shared struct {
+	codecs *codecs
+	puts   chan struct{}
+	cache  *cache
+}
+
+// NewShared makes one.
+func NewShared() (*Shared, error) {
 	k, err := newCodecs()
 	if err != nil {
 		return nil, err
 	}
+	return &Shared{codecs: k, puts: make(chan struct{}, maxPuts), cache: newCache(cacheSize)}, nil
+}
+
+// NewSecrets makes the state for one namespace. It calls nothing.
+func NewSecrets(config *rest.Config, namespace string) (*Secrets, error) {
+	shared, err := NewShared()
+	if err != nil {
+		return nil, err
+	}
+	return NewSecretsShared(shared, config, namespace)
+}
+
+// NewSecretsShared makes one of many states in a process.
+func NewSecretsShared(shared *Shared, config *rest.Config, namespace string) (*Secrets, error) {
+	c, err := newClient(config, namespace)
+	if err != nil {
+		return nil, err
+	}
 	return &Secrets{
-		client: c, codecs: k, puts: make(chan struct{}, maxPuts), cache: newCache(cacheSize),
+		client: c, codecs: shared.codecs, puts: shared.puts, cache: shared.cache,
 		written: map[string]bool{}, inventories: map[string]string{},
 	}, nil
 }
