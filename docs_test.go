@@ -191,7 +191,8 @@ func TestFlagsNamedInThePagesExist(t *testing.T) {
 		sources.WriteString(read(t, file))
 	}
 	flag := regexp.MustCompile("(^|[\\s`(\\[=])(--[a-z][a-z0-9-]+)")
-	texts := append(pages(t), "manifests/hub/40-deployment.yaml", "manifests/agent/agent.yaml")
+	texts := append(pages(t), "manifests/hub/40-deployment.yaml", "manifests/agent/platform.yaml", "manifests/agent/shared.yaml",
+		"manifests/hub/overlays/external-etcd/deployment.yaml", "charts/convoy-hub/templates/40-deployment.yaml", "charts/convoy-agent/templates/agent.yaml")
 	for _, file := range texts {
 		for _, found := range flag.FindAllStringSubmatch(read(t, file), -1) {
 			name := found[2]

@@ -12,7 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -20,15 +22,18 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// manifests decodes all objects of a folder, strictly: a misspelt field is an error.
-func manifests(t *testing.T, folder string) []runtime.Object {
+// manifests decodes all objects of a file or of the files of a folder, strictly: a
+// misspelt field is an error.
+func manifests(t *testing.T, from string) []runtime.Object {
 	t.Helper()
 	known := runtime.NewScheme()
 	utilruntime.Must(scheme.AddToScheme(known))
 	utilruntime.Must(apiregistrationv1.AddToScheme(known))
 	strict := serializer.NewCodecFactory(known, serializer.EnableStrict).UniversalDeserializer()
 	var objects []runtime.Object
-	for _, file := range files(t, func(file string) bool { return path.Dir(file) == folder && strings.HasSuffix(file, ".yaml") }) {
+	for _, file := range files(t, func(file string) bool {
+		return (file == from || path.Dir(file) == from) && strings.HasSuffix(file, ".yaml")
+	}) {
 		for part := range strings.SplitSeq(read(t, file), "\n---\n") {
 			object, _, err := strict.Decode([]byte(part), nil, nil)
 			if err != nil {
@@ -38,7 +43,7 @@ func manifests(t *testing.T, folder string) []runtime.Object {
 		}
 	}
 	if len(objects) == 0 {
-		t.Fatalf("no manifests in %s", folder)
+		t.Fatalf("no manifests in %s", from)
 	}
 	return objects
 }
@@ -167,10 +172,10 @@ func TestUserRolesGiveViewersNothingToDoAndEditorsNoClusters(t *testing.T) {
 
 func TestPodsRunRestrictedOneAtATimeAndAreProbed(t *testing.T) {
 	t.Parallel()
-	for _, folder := range []string{"manifests/hub", "manifests/agent"} {
-		deployments := every[*appsv1.Deployment](manifests(t, folder))
+	for _, from := range []string{"manifests/hub", "manifests/agent/platform.yaml", "manifests/agent/shared.yaml"} {
+		deployments := every[*appsv1.Deployment](manifests(t, from))
 		if len(deployments) != 1 {
-			t.Errorf("%s has %d Deployments, want 1", folder, len(deployments))
+			t.Errorf("%s has %d Deployments, want 1", from, len(deployments))
 		}
 		for _, deployment := range deployments {
 			if deployment.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType || *deployment.Spec.Replicas != 1 {
@@ -186,6 +191,16 @@ func TestPodsRunRestrictedOneAtATimeAndAreProbed(t *testing.T) {
 					!slices.Contains(security.Capabilities.Drop, "ALL") {
 					t.Errorf("%s/%s: the container is not restricted", deployment.Name, container.Name)
 				}
+				requests, limits := container.Resources.Requests, container.Resources.Limits
+				if requests.Cpu().IsZero() || requests.Memory().IsZero() || limits.Memory().IsZero() || !limits.Cpu().IsZero() {
+					t.Errorf("%s/%s: want requests, a limit of memory and none of CPU, got %v and %v", deployment.Name, container.Name, requests, limits)
+				}
+				soft := slices.IndexFunc(container.Env, func(one corev1.EnvVar) bool { return one.Name == "GOMEMLIMIT" })
+				if soft < 0 {
+					t.Errorf("%s/%s: no GOMEMLIMIT", deployment.Name, container.Name)
+				} else if heap := resource.MustParse(strings.TrimSuffix(container.Env[soft].Value, "B")); heap.Cmp(*limits.Memory()) >= 0 {
+					t.Errorf("%s/%s: GOMEMLIMIT %s is not below the limit %s", deployment.Name, container.Name, heap.String(), limits.Memory())
+				}
 				for path, probe := range map[string]*corev1.Probe{
 					"/healthz": container.StartupProbe, "/readyz": container.ReadinessProbe, "/livez": container.LivenessProbe,
 				} {
@@ -195,5 +210,78 @@ func TestPodsRunRestrictedOneAtATimeAndAreProbed(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+func TestNamespacesEnforceRestrictedPods(t *testing.T) {
+	t.Parallel()
+	for _, from := range []string{"manifests/hub", "manifests/agent/platform.yaml", "manifests/agent/shared.yaml"} {
+		for _, namespace := range every[*corev1.Namespace](manifests(t, from)) {
+			if got := namespace.Labels["pod-security.kubernetes.io/enforce"]; got != "restricted" {
+				t.Errorf("%s: Pod Security of %s is %q, want restricted", from, namespace.Name, got)
+			}
+		}
+	}
+}
+
+func TestNothingGetsInOrOutThatIsNotNamed(t *testing.T) {
+	t.Parallel()
+	policies := every[*networkingv1.NetworkPolicy](manifests(t, "manifests/hub"))
+	var denies bool
+	var open []string
+	for _, policy := range policies {
+		if len(policy.Spec.PolicyTypes) != 2 {
+			t.Errorf("%s is not about both directions", policy.Name)
+		}
+		if len(policy.Spec.PodSelector.MatchLabels) == 0 {
+			denies = len(policy.Spec.Ingress)+len(policy.Spec.Egress) == 0
+			continue
+		}
+		for _, rule := range policy.Spec.Ingress {
+			for _, port := range rule.Ports {
+				open = append(open, port.Port.String())
+			}
+		}
+	}
+	slices.Sort(open)
+	if diff := cmp.Diff([]string{"gateway", "https", "metrics"}, open); diff != "" || !denies {
+		t.Errorf("all else is denied: %v; open ports of the hub (-want +got):\n%s", denies, diff)
+	}
+}
+
+func TestServicesAreThoseThatSomethingServes(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for _, service := range every[*corev1.Service](manifests(t, "manifests/hub")) {
+		names = append(names, service.Name)
+	}
+	// convoy-observer comes with the role that can run apart.
+	if diff := cmp.Diff([]string{"convoy-apiserver", "convoy-gateway"}, names); diff != "" {
+		t.Errorf("Services (-want +got):\n%s", diff)
+	}
+}
+
+func TestOnlyAdminsOfANamespaceJoinRevokeAndConfirm(t *testing.T) {
+	t.Parallel()
+	var may []string
+	for _, role := range every[*rbacv1.ClusterRole](manifests(t, "manifests/hub")) {
+		for _, r := range role.Rules {
+			for _, resource := range r.Resources {
+				_, sub, _ := strings.Cut(resource, "/")
+				for _, verb := range r.Verbs {
+					if verb == "confirm" || sub == "join" || sub == "revoke" || sub == "confirm" {
+						may = append(may, role.Name+": "+verb+" "+resource)
+					}
+				}
+			}
+		}
+	}
+	want := []string{
+		"convoy-admin: confirm releases", "convoy-admin: create clusters/join",
+		"convoy-admin: create clusters/revoke", "convoy-admin: create releases/confirm",
+	}
+	slices.Sort(may)
+	if diff := cmp.Diff(want, may); diff != "" {
+		t.Errorf("who may (-want +got):\n%s", diff)
 	}
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Writes all generated files: deep copies of the API types, the OpenAPI definitions
-# that the API server serves, and the agent's manifests. Called by `make generate`.
+# that the API server serves, and the manifests. Called by `make generate`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,5 +19,7 @@ tool openapi-gen --go-header-file "$header" \
   ./api/core/v1alpha1 ./api/source/v1alpha1 \
   k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime k8s.io/apimachinery/pkg/version
 
-# manifests/agent is what `kubectl convoy join` prints, with example values.
+# manifests/hub is what the hub's chart renders, manifests/agent what `kubectl convoy
+# join` prints from the agent's, with example values.
+go test ./charts -run '^TestManifestsOfTheHubAreWhatTheChartRenders$' -count 1 -update >/dev/null
 go test ./kubectl-convoy/install -run '^TestManifestsOfTheAgentAreWhatThePluginPrints$' -count 1 -update >/dev/null

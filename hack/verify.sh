@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 generated() {
   git ls-files -z --cached --others --exclude-standard -- \
-    '*zz_generated*' 'manifests/agent/*' | sort -z | xargs -0r sha256sum
+    '*zz_generated*' 'manifests/*' | sort -z | xargs -0r sha256sum
 }
 
 clean=$(git status --porcelain)

@@ -27,13 +27,23 @@ const maxTTL = time.Hour
 var (
 	errNoImage   = errors.New("no image for the agent: pass --image, or start the hub with --agent-image")
 	errNoGateway = errors.New("the hub does not know under which address agents reach it: start it with --gateway-url=wss://HOST")
+	errOutput    = errors.New("--output is yaml or values")
+)
+
+// What join prints.
+const (
+	outputYAML   = "yaml"
+	outputValues = "values"
 )
 
 type join struct {
-	streams genericiooptions.IOStreams
-	create  bool
-	image   string
-	ttl     time.Duration
+	streams    genericiooptions.IOStreams
+	create     bool
+	image      string
+	ttl        time.Duration
+	profile    string
+	namespaces []string
+	output     string
 }
 
 func newJoin(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
@@ -45,11 +55,25 @@ func newJoin(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOSt
 
 The token in it is made here and is good for one agent, once. The hub learns only
 its public half, so that no secret is in a request, an audit log or the hub's etcd.
-The agent is bound to cluster-admin in its cluster (profile platform).`,
+
+With profile platform the agent is bound to cluster-admin in its cluster. With profile
+shared it gets the role admin in the namespaces that --namespaces names, which have
+to exist, and can apply nothing anywhere else and no kind without a namespace.`,
 		Example: `  # Make Cluster edge-1 on the hub and join the cluster of context edge
-  kubectl convoy join edge-1 --create | kubectl --context edge apply -f -`,
+  kubectl convoy join edge-1 --create | kubectl --context edge apply -f -
+
+  # The same for two namespaces of a cluster that is shared with others
+  kubectl convoy join edge-1 --create --profile shared --namespaces shop,shop-jobs |
+    kubectl --context edge apply -f -
+
+  # With the chart
+  kubectl convoy join edge-1 --create --output values > edge-1.yaml
+  helm --kube-context edge install convoy-agent charts/convoy-agent -n convoy-agent -f edge-1.yaml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
+			if err := verb.validate(); err != nil {
+				return err
+			}
 			hub, err := newHub(flags)
 			if err != nil {
 				return err
@@ -60,7 +84,21 @@ The agent is bound to cluster-admin in its cluster (profile platform).`,
 	command.Flags().BoolVar(&verb.create, "create", false, "make the Cluster on the hub if there is none")
 	command.Flags().StringVar(&verb.image, "image", "", "image of the agent (default: the hub's --agent-image)")
 	command.Flags().DurationVar(&verb.ttl, "ttl", maxTTL, "how long the token can be used; at most 1h")
+	command.Flags().StringVar(&verb.profile, "profile", install.ProfilePlatform, "what the agent may do in its cluster: platform (everything) or shared (admin of --namespaces)")
+	command.Flags().StringSliceVar(&verb.namespaces, "namespaces", nil, "with --profile shared: the namespaces of the agent's cluster that it may apply to")
+	command.Flags().StringVarP(&verb.output, "output", "o", outputYAML, "what to print: yaml (to apply) or values (for the chart convoy-agent)")
 	return command
+}
+
+// validate names what is wrong before a token is made.
+func (j *join) validate() error {
+	if j.output != outputYAML && j.output != outputValues {
+		return fmt.Errorf("%w, not %q", errOutput, j.output)
+	}
+	if err := install.CheckProfile(j.profile, j.namespaces); err != nil {
+		return fmt.Errorf("--profile and --namespaces: %w", err)
+	}
+	return nil
 }
 
 func (j *join) run(ctx context.Context, hub *hub, name string) error {
@@ -87,7 +125,11 @@ func (j *join) run(ctx context.Context, hub *hub, name string) error {
 	if err != nil {
 		return err
 	}
-	text, err := agent.YAML()
+	write := agent.YAML
+	if j.output == outputValues {
+		write = agent.Values
+	}
+	text, err := write()
 	if err != nil {
 		return err
 	}
@@ -119,6 +161,7 @@ func (j *join) agent(namespace, name string, answer corev1alpha1.JoinRequestStat
 	agent := install.Agent{
 		ClusterNamespace: namespace, ClusterName: name,
 		HubID: answer.HubID, Image: image, Token: token,
+		Profile: j.profile, Namespaces: j.namespaces,
 	}
 	if answer.ExpiresAt != nil {
 		agent.ExpiresAt = install.ExpiresAt(answer.ExpiresAt.Time)

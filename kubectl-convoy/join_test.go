@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/yaml"
 
 	"kumodo.io/convoy/pkg/tunnel"
 )
@@ -76,6 +77,50 @@ func TestJoinWithImageTakesThatImage(t *testing.T) {
 	}
 	if !strings.Contains(out, `image: "mirror.example/convoy-agent:v1"`) {
 		t.Errorf("--image is not in the output:\n%s", out)
+	}
+}
+
+func TestJoinForSomeNamespacesPrintsASharedAgent(t *testing.T) {
+	out, _, err := newFakeHub(t).run(t, "join", "edge-1", "--profile", "shared", "--namespaces", "shop,shop-jobs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out, "cluster-admin") || !strings.Contains(out, "--target-namespaces=shop,shop-jobs") {
+		t.Errorf("this is not an agent for two namespaces:\n%s", out)
+	}
+}
+
+func TestJoinPrintsValuesForTheChart(t *testing.T) {
+	out, _, err := newFakeHub(t).run(t, "join", "edge-1", "-o", "values")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values struct {
+		Image, Profile string
+		Join           struct{ Token string }
+	}
+	if err := yaml.Unmarshal([]byte(out), &values); err != nil {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	if _, err := tunnel.ParseToken(values.Join.Token); err != nil || values.Image != "convoy-agent:from-the-hub" || values.Profile != "platform" {
+		t.Errorf("values are %+v (%v)", values, err)
+	}
+}
+
+func TestJoinMakesNoTokenForAnInstallationThatCannotBe(t *testing.T) {
+	for name, args := range map[string][]string{
+		"namespaces of a platform agent": {"--namespaces", "shop"},
+		"a shared agent without any":     {"--profile", "shared"},
+		"an unknown profile":             {"--profile", "tenant"},
+		"an unknown output":              {"-o", "json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hub := newFakeHub(t)
+			out, _, err := hub.run(t, append([]string{"join", "edge-2", "--create"}, args...)...)
+			if err == nil || out != "" || len(hub.joined) > 0 || hub.clusters["edge-2"] {
+				t.Errorf("error %v, printed %q, %d tokens, Cluster made: %v", err, out, len(hub.joined), hub.clusters["edge-2"])
+			}
+		})
 	}
 }
 

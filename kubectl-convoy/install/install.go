@@ -1,29 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install writes the YAML that installs an agent: what the plugin's join
-// prints and what manifests/agent has as an example. It stands before the flow,
-// where a cluster becomes one that orders can be delivered to.
+// Package install writes what installs an agent: the YAML that the plugin's join
+// prints and that manifests/agent has as examples, and the values for the agent's
+// chart, which both come from. It stands before the flow, where a cluster becomes
+// one that orders can be delivered to.
 package install
 
 import (
-	"bytes"
-	_ "embed" // for the template
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"text/template"
 	"time"
 	"unicode"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"kumodo.io/convoy/charts"
 )
 
-//go:embed agent.yaml.tmpl
-var agentText string
+// Profiles say what an agent's account may do in its cluster.
+const (
+	// ProfilePlatform binds it to cluster-admin.
+	ProfilePlatform = "platform"
+	// ProfileShared binds it to the role admin in named namespaces, and to nothing
+	// else.
+	ProfileShared = "shared"
+)
 
-var agentTemplate = template.Must(template.New("agent.yaml").
-	Option("missingkey=error").
-	Funcs(template.FuncMap{"quote": quote}).
-	Parse(agentText))
+// maxNamespaces of the profile shared: each costs the agent a watch for each kind.
+const maxNamespaces = 50
 
 // Agent is what one agent's installation differs in.
 type Agent struct {
@@ -34,6 +41,10 @@ type Agent struct {
 	HubID string
 	// Image of the agent.
 	Image string
+	// Profile is one of the two above; empty: ProfilePlatform.
+	Profile string
+	// Namespaces that the agent may apply to; with ProfileShared only.
+	Namespaces []string
 	// Token is the secret half: whoever has it can join as this Cluster, once.
 	Token string
 	// ExpiresAt is the end of the token.
@@ -43,11 +54,43 @@ type Agent struct {
 // ExpiresAt formats the end of a token for Agent.
 func ExpiresAt(end time.Time) string { return end.UTC().Format(time.RFC3339) }
 
-// ErrNotPrintable means that a value would end the comment or string it stands in.
-var ErrNotPrintable = errors.New("contains a control character")
+// Errors of an installation.
+var (
+	// ErrNotPrintable means that a value would end the comment or string it stands in.
+	ErrNotPrintable = errors.New("contains a control character")
+	// ErrProfile means that profile and namespaces do not go together.
+	ErrProfile = errors.New("the profile is platform, or shared with the namespaces that it is for")
+)
 
-// YAML returns the objects, in the order in which they are to be applied.
-func (a Agent) YAML() ([]byte, error) {
+// CheckProfile says what is wrong with a profile and its namespaces, before anything
+// is asked of the hub.
+func CheckProfile(profile string, namespaces []string) error {
+	switch {
+	case profile == ProfilePlatform && len(namespaces) > 0:
+		return fmt.Errorf("%w: platform is for all namespaces", ErrProfile)
+	case profile == ProfileShared && len(namespaces) == 0:
+		return fmt.Errorf("%w: none is named", ErrProfile)
+	case profile != ProfilePlatform && profile != ProfileShared:
+		return fmt.Errorf("%w, not %q", ErrProfile, profile)
+	case len(namespaces) > maxNamespaces:
+		return fmt.Errorf("%w: at most %d, not %d", ErrProfile, maxNamespaces, len(namespaces))
+	}
+	for _, namespace := range namespaces {
+		if faults := validation.IsDNS1123Label(namespace); len(faults) > 0 {
+			return fmt.Errorf("%w: %q is no name of a namespace", ErrProfile, namespace)
+		}
+	}
+	return nil
+}
+
+// values are what the agent's chart needs beside its defaults.
+func (a Agent) values() (map[string]any, error) {
+	if a.Profile == "" {
+		a.Profile = ProfilePlatform
+	}
+	if err := CheckProfile(a.Profile, a.Namespaces); err != nil {
+		return nil, err
+	}
 	for field, value := range map[string]string{
 		"cluster namespace": a.ClusterNamespace, "cluster name": a.ClusterName,
 		"hub id": a.HubID, "image": a.Image, "expiry": a.ExpiresAt,
@@ -56,18 +99,40 @@ func (a Agent) YAML() ([]byte, error) {
 			return nil, fmt.Errorf("%s: %w", field, ErrNotPrintable)
 		}
 	}
-	var out bytes.Buffer
-	if err := agentTemplate.Execute(&out, a); err != nil {
-		return nil, fmt.Errorf("writing the agent's manifests: %w", err)
+	values := map[string]any{
+		"cluster": map[string]any{"namespace": a.ClusterNamespace, "name": a.ClusterName},
+		"hubID":   a.HubID, "image": a.Image, "profile": a.Profile,
+		"join": map[string]any{"token": a.Token, "expiresAt": a.ExpiresAt},
 	}
-	return out.Bytes(), nil
+	if len(a.Namespaces) > 0 {
+		values["namespaces"] = slices.Compact(slices.Sorted(slices.Values(a.Namespaces)))
+	}
+	return values, nil
 }
 
-// quote writes text as a JSON string, which YAML reads as the same string.
-func quote(text string) (string, error) {
-	quoted, err := json.Marshal(text)
+// YAML returns the objects, in the order in which they are to be applied.
+func (a Agent) YAML() ([]byte, error) {
+	values, err := a.values()
 	if err != nil {
-		return "", fmt.Errorf("quoting: %w", err)
+		return nil, err
 	}
-	return string(quoted), nil
+	values["createNamespace"] = true
+	files, err := charts.Render(charts.Agent, values)
+	if err != nil {
+		return nil, fmt.Errorf("writing the agent's manifests: %w", err)
+	}
+	return charts.Join(files), nil
+}
+
+// Values returns what the agent's chart needs beside its defaults, as a values file.
+func (a Agent) Values() ([]byte, error) {
+	values, err := a.values()
+	if err != nil {
+		return nil, err
+	}
+	text, err := yaml.Marshal(values)
+	if err != nil {
+		return nil, fmt.Errorf("writing the values: %w", err)
+	}
+	return text, nil
 }
