@@ -54,7 +54,7 @@ type storageOptions struct {
 
 // newStorage builds all that is served: the maps are the API's table of contents.
 func newStorage(o storageOptions) (core, source storageMap, in Storage, err error) {
-	clusters, err := cluster.NewStorage(cluster.Options{Typer: o.scheme, REST: o.rest, Shards: o.shards, Clock: o.clock, Join: o.join})
+	clusters, err := cluster.NewStorage(cluster.Options{Typer: o.scheme, REST: o.rest, Shards: o.shards, Clock: o.clock, Authorizer: o.authorizer, Join: o.join})
 	if err != nil {
 		return nil, nil, Storage{}, err
 	}
@@ -75,6 +75,7 @@ func newStorage(o storageOptions) (core, source storageMap, in Storage, err erro
 		"clusters":           clusters.Cluster,
 		"clusters/status":    clusters.Status,
 		"clusters/join":      clusters.Join,
+		"clusters/revoke":    clusters.Revoke,
 		"releases":           releases.Release,
 		"releases/status":    releases.Status,
 		"releases/sync":      releases.Sync,

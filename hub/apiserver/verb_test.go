@@ -248,3 +248,63 @@ func TestNobodyCanHaveTheHubUseASecretThatHeMayNotGet(t *testing.T) {
 		}
 	})
 }
+
+func TestRevokeRefusesTheIdentityThatJoinedAndVoidsATokenThatIsOut(t *testing.T) {
+	t.Parallel()
+	now := time.Now().Add(-time.Minute).Truncate(time.Second)
+	clock := clocktesting.NewFakePassiveClock(now)
+	s := apiservertest.Start(t, func(c *apiserver.Config) { c.Clock = clock })
+	c := newClient(t, s)
+	create(t, c, newCluster("team", "edge-1"))
+	revoke := func(request *corev1alpha1.RevokeRequest, options ...client.SubResourceCreateOption) error {
+		return c.SubResource("revoke").Create(t.Context(), newCluster("team", "edge-1"), request, options...)
+	}
+	if err := revoke(&corev1alpha1.RevokeRequest{}); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "nothing to revoke") {
+		t.Errorf("nobody joined: %v, want a conflict that says so", err)
+	}
+	_, err := s.Storage().Clusters.UpdateStatus(t.Context(), types.NamespacedName{Namespace: "team", Name: "edge-1"}, "", func(c *corev1alpha1.Cluster) error {
+		c.Status.Agent = &corev1alpha1.ClusterAgentStatus{BoundKey: publicKey(t, 2)}
+		c.Status.Join = &corev1alpha1.ClusterJoinStatus{PublicKey: publicKey(t, 1), ExpiresAt: metav1.NewTime(now.Add(time.Hour))}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dry := &corev1alpha1.RevokeRequest{}
+	if err := revoke(dry, client.DryRunAll); err != nil || dry.RevokedAt == nil {
+		t.Errorf("dry run: %v, answered %v", err, dry.RevokedAt)
+	}
+	if got := get(t, c, &corev1alpha1.Cluster{}, "team", "edge-1"); got.Status.Agent.RevokedAt != nil || got.Status.Join == nil {
+		t.Error("a dry run revoked")
+	}
+	first := &corev1alpha1.RevokeRequest{}
+	if err := revoke(first); err != nil {
+		t.Fatal(err)
+	}
+	got := get(t, c, &corev1alpha1.Cluster{}, "team", "edge-1")
+	if !got.Status.Agent.RevokedAt.Time.Equal(now) || got.Status.Join != nil || got.Generation != 1 {
+		t.Errorf("revoked at %v, token %v, generation %d", got.Status.Agent.RevokedAt, got.Status.Join, got.Generation)
+	}
+	clock.SetTime(now.Add(time.Second))
+	again := &corev1alpha1.RevokeRequest{}
+	if err := revoke(again); err != nil || !again.RevokedAt.Equal(first.RevokedAt) {
+		t.Errorf("again: %v, at %v, want %v", err, again.RevokedAt, first.RevokedAt)
+	}
+	if a := raw(t, s, http.MethodPost, corePath+"/namespaces/team/clusters/edge-1/revoke", `{"apiVersion":"core.convoy.kumodo.io/v1alpha1","kind":"RevokeRequest","metadata":{"name":"other"}}`); a.code != http.StatusUnprocessableEntity {
+		t.Errorf("another Cluster's name in the body: %d %s", a.code, a.body)
+	}
+}
+
+func TestAClusterThatTheHubDialsHasNoAgentToJoinOrRevoke(t *testing.T) {
+	t.Parallel()
+	s := apiservertest.Start(t)
+	c := newClient(t, s)
+	create(t, c, dialled("team", "edge-1", "edge-1", ""))
+	err := c.SubResource("join").Create(t.Context(), newCluster("team", "edge-1"), &corev1alpha1.JoinRequest{Spec: corev1alpha1.JoinRequestSpec{PublicKey: publicKey(t, 1)}})
+	if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "has no agent") {
+		t.Errorf("join: %v, want a conflict that says so", err)
+	}
+	if err := c.SubResource("revoke").Create(t.Context(), newCluster("team", "edge-1"), &corev1alpha1.RevokeRequest{}); !apierrors.IsConflict(err) {
+		t.Errorf("revoke: %v, want a conflict", err)
+	}
+}

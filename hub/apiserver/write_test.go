@@ -89,8 +89,8 @@ func TestErrorsNameTheFieldAndNothingIsSkipped(t *testing.T) {
 		"two refs at once": {
 			path: sourcePath + "/namespaces/team/gitrepositories", body: repository(`{"url":"https://git.example/app","ref":{"branch":"a","tag":"b"}}`), code: http.StatusUnprocessableEntity, want: []string{"spec.ref", "at most one"},
 		},
-		"a cluster of a mode that this build has not": {
-			path: corePath + "/namespaces/team/clusters", body: `{"apiVersion":"core.convoy.kumodo.io/v1alpha1","kind":"Cluster","metadata":{"name":"c"},"spec":{"connectionMode":"inCluster"}}`, code: http.StatusUnprocessableEntity, want: []string{"spec.connectionMode: Unsupported value"},
+		"a cluster of a mode that there is not": {
+			path: corePath + "/namespaces/team/clusters", body: `{"apiVersion":"core.convoy.kumodo.io/v1alpha1","kind":"Cluster","metadata":{"name":"c"},"spec":{"connectionMode":"remote"}}`, code: http.StatusUnprocessableEntity, want: []string{"spec.connectionMode: Unsupported value"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

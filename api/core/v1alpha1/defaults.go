@@ -56,6 +56,23 @@ func SetJoinRequestDefaults(j *JoinRequest) {
 	}
 }
 
+// SecretNames lists the Secrets that the spec refers to, each once, in the order
+// kubeconfig, CA.
+func (s *ClusterSpec) SecretNames() []string {
+	var names []string
+	if s.Agentless == nil {
+		return nil
+	}
+	kubeconfig, ca := s.Agentless.Auth.Kubeconfig, s.Agentless.CAPublicCertRef
+	if kubeconfig != nil {
+		names = append(names, kubeconfig.SecretRef.Name)
+	}
+	if ca != nil && (kubeconfig == nil || kubeconfig.SecretRef.Name != ca.Name) {
+		names = append(names, ca.Name)
+	}
+	return names
+}
+
 func truePointer() *bool {
 	yes := true
 	return &yes

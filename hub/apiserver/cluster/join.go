@@ -7,12 +7,13 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/clock"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/hub/apiserver/internal/strategy"
 	"kumodo.io/convoy/hub/apiserver/validation"
 )
 
@@ -33,69 +34,51 @@ type JoinInfo struct {
 }
 
 // JoinREST serves clusters/join: it registers the public half of a token that
-// the caller made. It is a create, so that dry run, body limit, audit and
-// openapi are those of any other create.
-type JoinREST struct {
-	status *registry.Store
-	info   JoinInfo
-	clock  clock.PassiveClock
+// the caller made.
+type JoinREST = strategy.Verb[*v1alpha1.JoinRequest, *v1alpha1.Cluster]
+
+var _ rest.NamedCreater = &JoinREST{}
+
+// newJoin records the token in the Cluster's status, in place of one that is there.
+func newJoin(status *registry.Store, info JoinInfo, now clock.PassiveClock) *JoinREST {
+	return &JoinREST{
+		Store: status,
+		Empty: func() *v1alpha1.JoinRequest { return &v1alpha1.JoinRequest{} },
+		Kind:  v1alpha1.SchemeGroupVersion.WithKind("JoinRequest"),
+		Check: func(r *v1alpha1.JoinRequest, name string) field.ErrorList {
+			r.Status = v1alpha1.JoinRequestStatus{}
+			return validation.JoinRequest(r, name)
+		},
+		Change: func(_ context.Context, r *v1alpha1.JoinRequest, c *v1alpha1.Cluster) error {
+			switch a := c.Status.Agent; {
+			case c.DeletionTimestamp != nil:
+				return conflict(c, errDeleting)
+			case c.Spec.ConnectionMode != v1alpha1.ConnectionModeAgent:
+				return conflict(c, errNoAgent)
+			case a != nil && a.JoinKey == r.Spec.PublicKey:
+				return conflict(c, errUsedToken)
+			}
+			expires := metav1.NewTime(now.Now().Add(r.Spec.TTL.Duration)).Rfc3339Copy()
+			c.Status.Join = &v1alpha1.ClusterJoinStatus{PublicKey: r.Spec.PublicKey, ExpiresAt: expires}
+			return nil
+		},
+		Answer: func(_ context.Context, r *v1alpha1.JoinRequest, c *v1alpha1.Cluster, _ bool) error {
+			expires := c.Status.Join.ExpiresAt
+			r.Status = v1alpha1.JoinRequestStatus{
+				ExpiresAt:  &expires,
+				GatewayURL: info.GatewayURL,
+				HubID:      info.HubID,
+				ClusterUID: string(c.UID),
+				HubCA:      info.HubCA,
+				CAPin:      info.CAPin,
+				OrderKeys:  info.OrderKeys,
+				AgentImage: info.AgentImage,
+			}
+			return nil
+		},
+	}
 }
 
-var (
-	_ rest.NamedCreater = &JoinREST{}
-	_ rest.Storage      = &JoinREST{}
-)
-
-// New gives an empty request.
-func (*JoinREST) New() runtime.Object { return &v1alpha1.JoinRequest{} }
-
-// Destroy has nothing to do.
-func (*JoinREST) Destroy() {}
-
-// Create records the token in the Cluster's status, in place of one that is there.
-func (r *JoinREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	in, ok := obj.(*v1alpha1.JoinRequest)
-	if !ok {
-		return nil, apierrors.NewBadRequest("the body must be a JoinRequest")
-	}
-	request := in.DeepCopy()
-	request.Status = v1alpha1.JoinRequestStatus{}
-	if errs := validation.JoinRequest(request, name); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("JoinRequest").GroupKind(), name, errs)
-	}
-	if validate != nil {
-		if err := validate(ctx, request.DeepCopy()); err != nil {
-			return nil, err
-		}
-	}
-	expires := metav1.NewTime(r.clock.Now().Add(request.Spec.TTL.Duration)).Rfc3339Copy()
-
-	record := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
-		c := from(old).DeepCopy()
-		if c.DeletionTimestamp != nil {
-			return nil, apierrors.NewConflict(v1alpha1.Resource("clusters"), name, errDeleting)
-		}
-		if a := c.Status.Agent; a != nil && a.JoinKey == request.Spec.PublicKey {
-			return nil, apierrors.NewConflict(v1alpha1.Resource("clusters"), name, errUsedToken)
-		}
-		c.Status.Join = &v1alpha1.ClusterJoinStatus{PublicKey: request.Spec.PublicKey, ExpiresAt: expires}
-		return c, nil
-	})
-	out, _, err := r.status.Update(ctx, name, record, nil, nil, false, &metav1.UpdateOptions{DryRun: options.DryRun})
-	if err != nil {
-		return nil, err
-	}
-	c := from(out)
-	request.Name, request.Namespace = c.Name, c.Namespace
-	request.Status = v1alpha1.JoinRequestStatus{
-		ExpiresAt:  &expires,
-		GatewayURL: r.info.GatewayURL,
-		HubID:      r.info.HubID,
-		ClusterUID: string(c.UID),
-		HubCA:      r.info.HubCA,
-		CAPin:      r.info.CAPin,
-		OrderKeys:  r.info.OrderKeys,
-		AgentImage: r.info.AgentImage,
-	}
-	return request, nil
+func conflict(c *v1alpha1.Cluster, why error) error {
+	return apierrors.NewConflict(v1alpha1.Resource("clusters"), c.Name, why)
 }

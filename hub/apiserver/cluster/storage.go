@@ -3,18 +3,13 @@
 package cluster
 
 import (
-	"context"
-	"fmt"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/registry/generic"
-	"k8s.io/apiserver/pkg/registry/generic/registry"
-	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/hub/apiserver/internal/secret"
 	"kumodo.io/convoy/hub/apiserver/internal/strategy"
 )
 
@@ -27,94 +22,35 @@ type Options struct {
 	// Shards is the number of shards, at least 1.
 	Shards int
 	Clock  clock.PassiveClock
+	// Authorizer is asked whether a user may get the Secrets that he refers to.
+	Authorizer authorizer.UnconditionalAuthorizer
 	// Join is what the join subresource answers.
 	Join JoinInfo
 }
 
 // Storage is all that is served of Clusters.
 type Storage struct {
-	Cluster *REST
-	Status  *StatusREST
+	Cluster *strategy.REST
+	Status  *strategy.StatusREST
 	Join    *JoinREST
+	Revoke  *RevokeREST
 }
 
 // NewStorage builds it. The watch cache begins to read at once.
 func NewStorage(o Options) (*Storage, error) {
-	main := mainStrategy{Base: strategy.NewBase(o.Typer), shards: o.Shards}
-	store := &registry.Store{
-		NewFunc:                   func() runtime.Object { return &v1alpha1.Cluster{} },
-		NewListFunc:               func() runtime.Object { return &v1alpha1.ClusterList{} },
-		PredicateFunc:             strategy.Matcher(attributes),
-		DefaultQualifiedResource:  v1alpha1.Resource("clusters"),
-		SingularQualifiedResource: v1alpha1.Resource("cluster"),
-		CreateStrategy:            main,
-		UpdateStrategy:            main,
-		DeleteStrategy:            main,
-		ResetFieldsStrategy:       main,
-		TableConvertor:            tableConvertor(o.Clock),
+	g := guard{secret.Check[*v1alpha1.Cluster]{
+		Authorizer: o.Authorizer, Resource: v1alpha1.Resource("clusters"), References: references, Changed: redirected,
+	}}
+	main, status, err := strategy.Build(kind, strategy.Options{
+		Typer: o.Typer, REST: o.REST, Shards: o.Shards, Table: tableConvertor(o.Clock),
+		BeginCreate: g.beginCreate, BeginUpdate: g.secrets.BeginUpdate,
+	})
+	if err != nil {
+		return nil, err
 	}
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: o.REST, AttrFunc: attributes}); err != nil {
-		return nil, fmt.Errorf("build the storage of clusters: %w", err)
-	}
-	status := *store
-	status.UpdateStrategy = statusStrategy{main}
-	status.ResetFieldsStrategy = statusStrategy{main}
 	return &Storage{
-		Cluster: &REST{Store: store},
-		Status:  &StatusREST{Store: &status},
-		Join:    &JoinREST{status: &status, info: o.Join, clock: o.Clock},
+		Cluster: main, Status: status,
+		Join:   newJoin(status.Store, o.Join, o.Clock),
+		Revoke: newRevoke(status.Store, o.Clock),
 	}, nil
-}
-
-// REST serves clusters.
-type REST struct {
-	*registry.Store
-}
-
-var (
-	_ rest.StandardStorage    = &REST{}
-	_ rest.ShortNamesProvider = &REST{}
-	_ rest.CategoriesProvider = &REST{}
-)
-
-// ShortNames of the resource.
-func (*REST) ShortNames() []string { return []string{"cvc"} }
-
-// Categories that the resource belongs to.
-func (*REST) Categories() []string { return []string{"convoy"} }
-
-// StatusREST serves clusters/status.
-type StatusREST struct {
-	Store *registry.Store
-}
-
-var (
-	_ rest.Patcher             = &StatusREST{}
-	_ rest.ResetFieldsStrategy = &StatusREST{}
-)
-
-// New gives an empty Cluster.
-func (*StatusREST) New() runtime.Object { return &v1alpha1.Cluster{} }
-
-// Destroy has nothing to do: the main storage closes what both share.
-func (*StatusREST) Destroy() {}
-
-// Get reads a Cluster.
-func (r *StatusREST) Get(ctx context.Context, name string, o *metav1.GetOptions) (runtime.Object, error) {
-	return r.Store.Get(ctx, name, o)
-}
-
-// Update changes the status; it never creates.
-func (r *StatusREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, o *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return r.Store.Update(ctx, name, info, create, update, false, o)
-}
-
-// GetResetFields implements rest.ResetFieldsStrategy.
-func (r *StatusREST) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return r.Store.GetResetFields()
-}
-
-// ConvertToTable prints as the main resource does.
-func (r *StatusREST) ConvertToTable(ctx context.Context, obj, opts runtime.Object) (*metav1.Table, error) {
-	return r.Store.ConvertToTable(ctx, obj, opts)
 }

@@ -3,20 +3,10 @@
 package release
 
 import (
-	"context"
-	"fmt"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/generic"
-	"k8s.io/apiserver/pkg/registry/generic/registry"
-	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/apiserver/pkg/storage"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/hub/apiserver/internal/scheme"
 	"kumodo.io/convoy/hub/apiserver/internal/strategy"
 )
@@ -34,96 +24,18 @@ type Options struct {
 
 // Storage is all that is served of Releases.
 type Storage struct {
-	Release *REST
-	Status  *StatusREST
+	Release *strategy.REST
+	Status  *strategy.StatusREST
 	Sync    *SyncREST
 }
 
 // NewStorage builds it. The watch cache begins to read at once.
 func NewStorage(o Options) (*Storage, error) {
-	main := mainStrategy{Base: strategy.NewBase(o.Typer), shards: o.Shards}
-	store := &registry.Store{
-		NewFunc:                   func() runtime.Object { return &v1alpha1.Release{} },
-		NewListFunc:               func() runtime.Object { return &v1alpha1.ReleaseList{} },
-		PredicateFunc:             strategy.Matcher(attributes, scheme.FieldClusterRefName),
-		DefaultQualifiedResource:  v1alpha1.Resource("releases"),
-		SingularQualifiedResource: v1alpha1.Resource("release"),
-		CreateStrategy:            main,
-		UpdateStrategy:            main,
-		DeleteStrategy:            main,
-		ResetFieldsStrategy:       main,
-		TableConvertor:            tableConvertor(o.Clock),
+	main, status, err := strategy.Build(kind, strategy.Options{
+		Typer: o.Typer, REST: o.REST, Shards: o.Shards, Table: tableConvertor(o.Clock), Index: scheme.FieldClusterRefName,
+	})
+	if err != nil {
+		return nil, err
 	}
-	// The field selector is indexed twice: the trigger spares watches, the index
-	// spares lists, a walk through all Releases.
-	options := &generic.StoreOptions{
-		RESTOptions: o.REST,
-		AttrFunc:    attributes,
-		TriggerFunc: map[string]storage.IndexerFunc{scheme.FieldClusterRefName: clusterOf},
-		Indexers:    &cache.Indexers{storage.FieldIndex(scheme.FieldClusterRefName): clusterIndex},
-	}
-	if err := store.CompleteWithOptions(options); err != nil {
-		return nil, fmt.Errorf("build the storage of releases: %w", err)
-	}
-	status := *store
-	status.UpdateStrategy = statusStrategy{main}
-	status.ResetFieldsStrategy = statusStrategy{main}
-	return &Storage{
-		Release: &REST{Store: store},
-		Status:  &StatusREST{Store: &status},
-		Sync:    &SyncREST{store: store, clock: o.Clock},
-	}, nil
-}
-
-// REST serves releases.
-type REST struct {
-	*registry.Store
-}
-
-var (
-	_ rest.StandardStorage    = &REST{}
-	_ rest.ShortNamesProvider = &REST{}
-	_ rest.CategoriesProvider = &REST{}
-)
-
-// ShortNames of the resource.
-func (*REST) ShortNames() []string { return []string{"rel"} }
-
-// Categories that the resource belongs to.
-func (*REST) Categories() []string { return []string{"convoy"} }
-
-// StatusREST serves releases/status.
-type StatusREST struct {
-	Store *registry.Store
-}
-
-var (
-	_ rest.Patcher             = &StatusREST{}
-	_ rest.ResetFieldsStrategy = &StatusREST{}
-)
-
-// New gives an empty Release.
-func (*StatusREST) New() runtime.Object { return &v1alpha1.Release{} }
-
-// Destroy has nothing to do: the main storage closes what both share.
-func (*StatusREST) Destroy() {}
-
-// Get reads a Release.
-func (r *StatusREST) Get(ctx context.Context, name string, o *metav1.GetOptions) (runtime.Object, error) {
-	return r.Store.Get(ctx, name, o)
-}
-
-// Update changes the status; it never creates.
-func (r *StatusREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, o *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return r.Store.Update(ctx, name, info, create, update, false, o)
-}
-
-// GetResetFields implements rest.ResetFieldsStrategy.
-func (r *StatusREST) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return r.Store.GetResetFields()
-}
-
-// ConvertToTable prints as the main resource does.
-func (r *StatusREST) ConvertToTable(ctx context.Context, obj, opts runtime.Object) (*metav1.Table, error) {
-	return r.Store.ConvertToTable(ctx, obj, opts)
+	return &Storage{Release: main, Status: status, Sync: newSync(main.Store, o.Clock)}, nil
 }

@@ -32,6 +32,14 @@ func objectName(name string, check apivalidation.ValidateNameFunc) field.ErrorLi
 	return requiredName(name, field.NewPath("metadata", "name"), check)
 }
 
+// requestName checks the name in a request against that of the object in its path.
+func requestName(name, object, kind string) field.ErrorList {
+	if name != "" && name != object {
+		return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), name, "must be the name of the "+kind+" in the path, or empty")}
+	}
+	return nil
+}
+
 // duration checks a required duration; the defaults have been filled in before.
 func duration(d *metav1.Duration, p *field.Path, low, high time.Duration) field.ErrorList {
 	if d == nil {

@@ -10,6 +10,9 @@ const (
 	MaxClusterMetadataKey   = 253
 	MaxClusterMetadataValue = 1024
 
+	// MaxAuthType bounds a type of auth that this build does not know.
+	MaxAuthType = 63
+
 	MaxURL      = 2048
 	MaxPath     = 1024
 	MaxRef      = 255

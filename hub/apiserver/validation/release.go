@@ -43,6 +43,10 @@ func ReleaseSpec(s *v1alpha1.ReleaseSpec, p *field.Path) field.ErrorList {
 func ReleaseUpdate(r, old *v1alpha1.Release) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&r.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
 	errs = append(errs, apivalidation.ValidateImmutableField(r.Spec.ClusterRef.Name, old.Spec.ClusterRef.Name, field.NewPath("spec", "clusterRef", "name"))...)
+	if old.DeletionTimestamp != nil && old.Spec.DeletionPolicy.KeepWorkloads && !r.Spec.DeletionPolicy.KeepWorkloads {
+		// A deletion that keeps the workloads is not counted against the budget.
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "deletionPolicy", "keepWorkloads"), "cannot be turned off while the Release is being deleted"))
+	}
 	return append(errs, Release(r)...)
 }
 
@@ -75,8 +79,5 @@ func ReleaseInventoryUpdate(i, old *v1alpha1.ReleaseInventory) field.ErrorList {
 
 // SyncRequest checks a request for a sync of the named Release.
 func SyncRequest(s *v1alpha1.SyncRequest, release string) field.ErrorList {
-	if s.Name != "" && s.Name != release {
-		return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), s.Name, "must be the name of the Release in the path, or empty")}
-	}
-	return nil
+	return requestName(s.Name, release, "Release")
 }

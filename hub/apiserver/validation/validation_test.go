@@ -71,6 +71,48 @@ func TestReleases(t *testing.T) {
 	}
 }
 
+// dialled makes a good Cluster that the hub dials.
+func dialled(c *corev1alpha1.Cluster) *corev1alpha1.AgentlessConnection {
+	c.Spec.ConnectionMode = corev1alpha1.ConnectionModeAgentless
+	c.Spec.Agentless = &corev1alpha1.AgentlessConnection{Server: "https://edge.example:6443", Auth: corev1alpha1.ClusterAuth{
+		Type: "kubeconfig", Kubeconfig: &corev1alpha1.KubeconfigAuth{SecretRef: corev1alpha1.SecretKeyReference{Name: "edge", Key: "kubeconfig"}},
+	}}
+	return c.Spec.Agentless
+}
+
+func TestWhatOfAClusterAndAReleaseCannotChange(t *testing.T) {
+	now := metav1.Now()
+	old := &corev1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "edge-1", ResourceVersion: "1"}}
+	dialled(old)
+	t.Run("the mode of a Cluster", func(t *testing.T) {
+		next := old.DeepCopy()
+		next.Spec.ConnectionMode, next.Spec.Agentless = corev1alpha1.ConnectionModeAgent, nil
+		check(t, ClusterUpdate(next, old), "spec.connectionMode")
+	})
+	t.Run("the Secret of a Cluster can", func(t *testing.T) {
+		next := old.DeepCopy()
+		next.Spec.Agentless.Auth.Kubeconfig.SecretRef.Name = "other"
+		check(t, ClusterUpdate(next, old))
+	})
+	t.Run("pruneReleases cannot be turned on while the Cluster is being deleted, only off", func(t *testing.T) {
+		off, on := old.DeepCopy(), old.DeepCopy()
+		off.DeletionTimestamp, on.DeletionTimestamp = &now, &now
+		on.Spec.DeletionPolicy.PruneReleases = true
+		check(t, ClusterUpdate(on, off), "spec.deletionPolicy.pruneReleases")
+		check(t, ClusterUpdate(off, on))
+	})
+	t.Run("keepWorkloads cannot be turned off while the Release is being deleted, only on", func(t *testing.T) {
+		off := &corev1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Name: "web", ResourceVersion: "1", DeletionTimestamp: &now}}
+		off.Spec.ClusterRef.Name = "edge-1"
+		off.Spec.Source = corev1alpha1.SourceReference{Kind: "GitRepository", Name: "app"}
+		corev1alpha1.SetReleaseDefaults(off)
+		on := off.DeepCopy()
+		on.Spec.DeletionPolicy.KeepWorkloads = true
+		check(t, ReleaseUpdate(off, on), "spec.deletionPolicy.keepWorkloads")
+		check(t, ReleaseUpdate(on, off))
+	})
+}
+
 func TestClusters(t *testing.T) {
 	many := map[string]string{}
 	for i := range 65 {
@@ -87,7 +129,39 @@ func TestClusters(t *testing.T) {
 		"an empty key":             {func(c *corev1alpha1.Cluster) { c.Spec.Metadata = map[string]string{"": "x"} }, []string{"spec.metadata"}},
 		"a long key":               {func(c *corev1alpha1.Cluster) { c.Spec.Metadata = map[string]string{strings.Repeat("k", 254): "x"} }, []string{"spec.metadata[" + strings.Repeat("k", 254) + "]"}},
 		"a long value":             {func(c *corev1alpha1.Cluster) { c.Spec.Metadata = map[string]string{"k": strings.Repeat("v", 1025)} }, []string{"spec.metadata[k]"}},
-		"a mode that is not built": {func(c *corev1alpha1.Cluster) { c.Spec.ConnectionMode = "agentless" }, []string{"spec.connectionMode"}},
+		"a mode that is none":      {func(c *corev1alpha1.Cluster) { c.Spec.ConnectionMode = "Agent" }, []string{"spec.connectionMode"}},
+		"inCluster is good":        {func(c *corev1alpha1.Cluster) { c.Spec.ConnectionMode = "inCluster" }, nil},
+		"agentless with a kubeconfig is good": {func(c *corev1alpha1.Cluster) {
+			dialled(c).CAPublicCertRef = &corev1alpha1.SecretKeyReference{Name: "ca", Key: "ca.crt"}
+		}, nil},
+		"agentless of an unknown type is good: its status says Unsupported": {func(c *corev1alpha1.Cluster) {
+			dialled(c).Auth = corev1alpha1.ClusterAuth{Type: "oidc"}
+		}, nil},
+		"agentless that does not say how": {func(c *corev1alpha1.Cluster) { c.Spec.ConnectionMode = "agentless" }, []string{"spec.agentless"}},
+		"an agent with a way to dial": {func(c *corev1alpha1.Cluster) {
+			dialled(c)
+			c.Spec.ConnectionMode = "agent"
+		}, []string{"spec.agentless"}},
+		"inCluster with a way to dial": {func(c *corev1alpha1.Cluster) {
+			dialled(c)
+			c.Spec.ConnectionMode = "inCluster"
+		}, []string{"spec.agentless"}},
+		"agentless without a type":       {func(c *corev1alpha1.Cluster) { dialled(c).Auth = corev1alpha1.ClusterAuth{} }, []string{"spec.agentless.auth.type"}},
+		"a kubeconfig that is not there": {func(c *corev1alpha1.Cluster) { dialled(c).Auth.Kubeconfig = nil }, []string{"spec.agentless.auth.kubeconfig"}},
+		"a kubeconfig with another type": {func(c *corev1alpha1.Cluster) { dialled(c).Auth.Type = "oidc" }, []string{"spec.agentless.auth.kubeconfig"}},
+		"a Secret without name and key": {func(c *corev1alpha1.Cluster) {
+			dialled(c).Auth.Kubeconfig.SecretRef = corev1alpha1.SecretKeyReference{}
+		}, []string{"spec.agentless.auth.kubeconfig.secretRef.name", "spec.agentless.auth.kubeconfig.secretRef.key"}},
+		"a Secret and a key that are none": {func(c *corev1alpha1.Cluster) {
+			dialled(c).CAPublicCertRef = &corev1alpha1.SecretKeyReference{Name: "A", Key: "a/b"}
+		}, []string{"spec.agentless.caPublicCertRef.name", "spec.agentless.caPublicCertRef.key"}},
+		"a server without TLS":      {func(c *corev1alpha1.Cluster) { dialled(c).Server = "http://edge:6443" }, []string{"spec.agentless.server"}},
+		"a server with a path":      {func(c *corev1alpha1.Cluster) { dialled(c).Server = "https://edge:6443/k8s/clusters/c-1" }, []string{"spec.agentless.server"}},
+		"a server with a password":  {func(c *corev1alpha1.Cluster) { dialled(c).Server = "https://a:b@edge:6443" }, []string{"spec.agentless.server"}},
+		"a server that is too long": {func(c *corev1alpha1.Cluster) { dialled(c).Server = "https://" + strings.Repeat("a", 2048) }, []string{"spec.agentless.server"}},
+		"a type of auth that is a book": {func(c *corev1alpha1.Cluster) {
+			dialled(c).Auth = corev1alpha1.ClusterAuth{Type: strings.Repeat("a", 64)}
+		}, []string{"spec.agentless.auth.type"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cl := &corev1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "edge-1"}}
