@@ -33,7 +33,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	flags := genericclioptions.NewConfigFlags(true)
 	root := &cobra.Command{
 		Use:           "kubectl-convoy",
-		Short:         "Join clusters to a convoy hub and sync its Releases",
+		Short:         "Join clusters to a convoy hub, sync its Releases and look after it",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl convoy"},
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -42,6 +42,6 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	root.AddCommand(newJoin(flags, streams), newSync(flags, streams), newVersion(streams))
+	root.AddCommand(newJoin(flags, streams), newSync(flags, streams), newKeys(flags, streams), newBackup(flags, streams), newRestore(flags, streams), newVersion(streams))
 	return root
 }
