@@ -23,13 +23,14 @@ import (
 
 // permittedFlags are the flags whose value may differ, each with its reason.
 var permittedFlags = map[string]string{
-	"--bind-address":      "listen address: loopback instead of all",
-	"--secure-port":       "listen port: several hubs share one network",
-	"--gateway-addr":      "listen address of the gateway",
-	"--gateway-plain":     "a suite has a load balancer that ends TLS before the gateway",
-	"--gateway-url":       "follows the gateway's listen address",
-	"--metrics-addr":      "listen address of metrics and probes",
-	"--source-allow-cidr": "the suites serve Git from loopback, which is denied by default",
+	"--bind-address":          "listen address: loopback instead of all",
+	"--secure-port":           "listen port: several hubs share one network",
+	"--gateway-addr":          "listen address of the gateway",
+	"--gateway-plain":         "a suite has a load balancer that ends TLS before the gateway",
+	"--gateway-url":           "follows the gateway's listen address",
+	"--gateway-drain-timeout": "hubs of the suites end at once, and agents come back as after a crash",
+	"--metrics-addr":          "listen address of metrics and probes",
+	"--source-allow-cidr":     "the suites serve Git from loopback, which is denied by default",
 }
 
 // permittedEnv are the variables that name the plane's API server instead of

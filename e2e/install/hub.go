@@ -95,12 +95,13 @@ func StartHub(ctx context.Context, plane *harness.Plane, programs Programs, mods
 		*port = free
 	}
 	h.Args = map[string]string{
-		"--bind-address":      "127.0.0.1",
-		"--secure-port":       strconv.Itoa(h.APIPort),
-		"--gateway-addr":      loopback(h.GatewayPort),
-		"--gateway-url":       "wss://" + loopback(h.GatewayPort),
-		"--metrics-addr":      loopback(h.MetricsPort),
-		"--source-allow-cidr": "127.0.0.0/8",
+		"--bind-address":          "127.0.0.1",
+		"--secure-port":           strconv.Itoa(h.APIPort),
+		"--gateway-addr":          loopback(h.GatewayPort),
+		"--gateway-url":           "wss://" + loopback(h.GatewayPort),
+		"--metrics-addr":          loopback(h.MetricsPort),
+		"--gateway-drain-timeout": "0s",
+		"--source-allow-cidr":     "127.0.0.0/8",
 	}
 	for _, mod := range mods {
 		mod(h)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"kumodo.io/convoy/pkg/tunnel"
 )
@@ -27,6 +28,8 @@ type Refusal struct {
 	Code    int
 	Reason  string // one of tunnel.Reason...
 	Message string
+	// Retry tells when to come back; 0: no hint.
+	Retry time.Duration
 }
 
 func (r *Refusal) Error() string { return fmt.Sprintf("%s: %s", r.Reason, r.Message) }
@@ -39,5 +42,5 @@ var _ error = (*Refusal)(nil)
 
 // writeRefusal answers with a Refusal.
 func writeRefusal(w http.ResponseWriter, r *Refusal) {
-	tunnel.WriteProblem(w, r.Code, r.Reason, r.Message, 0)
+	tunnel.WriteProblem(w, r.Code, r.Reason, r.Message, r.Retry)
 }

@@ -7,7 +7,6 @@ import (
 	"crypto"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -66,6 +65,11 @@ type Options struct {
 	// in that order for each. It must not block. May be nil.
 	Changed func(cluster tunnel.ClusterID, connected bool)
 
+	// RenewGap replaces RenewGap, the constant; negative means none.
+	RenewGap time.Duration
+	// DrainTimeout replaces DrainTimeout, the constant; negative means that an ordered
+	// end waits for nobody.
+	DrainTimeout time.Duration
 	// Now is the time for certificates, tokens and nonces. Default: time.Now.
 	Now func() time.Time
 	// Registerer of the metrics. Default: none.
@@ -78,23 +82,23 @@ type Options struct {
 type Gateway struct {
 	opts    Options
 	issuer  tunnel.Issuer
-	caPEM   []byte
-	caPin   string
 	budget  *tunnel.Budget
 	metrics *metrics
 
-	joinTLS    *tls.Config
-	sessionTLS *tls.Config
-	outer      *leaf
-	admission  *admission
-	enroll     *rate.Limiter
-	nonces     *nonces
-	joined     *joined
-	sessions   *Sessions
-	inner      *http.Server // streams of sessions
-	join       *http.Server // streams of the join endpoint
-	large      chan struct{}
-	encoders   chan struct{}
+	joinTLS   *tls.Config
+	inside    *leaf
+	outer     *leaf
+	trusted   trustCache
+	admission *admission
+	enroll    *rate.Limiter
+	nonces    *nonces
+	joined    *joined
+	sessions  *Sessions
+	conflicts *conflicts
+	inner     *http.Server // streams of sessions
+	join      *http.Server // streams of the join endpoint
+	large     chan struct{}
+	encoders  chan struct{}
 
 	// Set by Run before anything is served.
 	log     logr.Logger
@@ -102,6 +106,9 @@ type Gateway struct {
 	running sync.WaitGroup
 	bound   atomic.Pointer[net.Addr]
 	ready   chan struct{}
+	// draining is closed when an ordered end begins; within is set before.
+	draining chan struct{}
+	within   time.Duration
 
 	ending sync.RWMutex
 	ended  bool // guarded by ending: nothing is started any more
@@ -119,6 +126,12 @@ func New(o Options) (*Gateway, error) {
 	if o.Changed == nil {
 		o.Changed = func(tunnel.ClusterID, bool) {}
 	}
+	if o.RenewGap == 0 {
+		o.RenewGap = RenewGap
+	}
+	if o.DrainTimeout == 0 {
+		o.DrainTimeout = DrainTimeout
+	}
 	if len(o.Names) == 0 {
 		o.Names = []string{"localhost", "127.0.0.1", "::1"}
 	}
@@ -127,9 +140,7 @@ func New(o Options) (*Gateway, error) {
 	}
 	g := &Gateway{
 		opts:   o,
-		issuer: tunnel.Issuer{Hub: o.HubID, CA: o.CA, Signer: o.CASigner},
-		caPEM:  pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: o.CA.Raw}),
-		caPin:  tunnel.CAPin(o.CA),
+		issuer: tunnel.Issuer{Hub: o.HubID, CA: o.CA, Signer: o.CASigner, Chain: o.CAChain},
 		budget: tunnel.NewBudget(tunnel.StreamBudget),
 
 		enroll:   rate.NewLimiter(EnrollRate, EnrollBurst),
@@ -139,6 +150,9 @@ func New(o Options) (*Gateway, error) {
 		large:    make(chan struct{}, MaxLargeBodies),
 		encoders: make(chan struct{}, MaxEncoders),
 		ready:    make(chan struct{}),
+
+		conflicts: &conflicts{at: map[string]conflicted{}},
+		draining:  make(chan struct{}),
 	}
 	perIP := MaxHandshakesPerIP
 	if o.Plain {
@@ -149,16 +163,12 @@ func New(o Options) (*Gateway, error) {
 	}
 	g.admission = newAdmission(perIP)
 	g.metrics = newMetrics(o.Registerer, g)
-	inside := &leaf{issuer: g.issuer, names: []string{tunnel.HubServerName(o.HubID)}, now: o.Now}
+	g.inside = &leaf{issuer: g.issuer, names: []string{tunnel.HubServerName(o.HubID)}, now: o.Now}
 	g.outer = &leaf{issuer: g.issuer, names: o.Names, now: o.Now}
-	pool := x509.NewCertPool()
-	pool.AddCert(o.CA)
-	sessionTLS, err := tunnel.SessionServerConfig(o.HubID, pool, inside.get, o.Now)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+	if _, err := g.trusted.get(g); err != nil {
+		return nil, err
 	}
-	g.sessionTLS = sessionTLS
-	g.joinTLS = tunnel.JoinServerConfig(inside.get, o.Now)
+	g.joinTLS = tunnel.JoinServerConfig(g.inside.get, o.Now)
 	g.inner = tunnel.NewServer(g.sessionRoutes(), withSession)
 	g.join = tunnel.NewServer(g.joinRoutes(), func(ctx context.Context, _ any) context.Context { return ctx })
 	g.join.ReadTimeout, g.join.WriteTimeout = tunnel.HandshakeTimeout, tunnel.HandshakeTimeout
@@ -217,8 +227,11 @@ func (g *Gateway) Run(ctx context.Context) error {
 	g.bound.Store(&at)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// Sessions outlive ctx while they are drained.
+	live, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
 
-	front := g.front(ctx)
+	front := g.front(live)
 	var served error
 	g.running.Go(func() {
 		defer cancel()
@@ -234,8 +247,11 @@ func (g *Gateway) Run(ctx context.Context) error {
 	g.log.Info("listening for agents", "address", at.String(), "plain", g.opts.Plain)
 
 	<-ctx.Done()
-	// The handlers end with their connections; whoever is left is cut off.
+	// Nobody new comes in; the handlers end with their connections.
 	err := front.Close()
+	g.drain()
+	cut()
+	// Whoever is left is cut off.
 	g.ending.Lock()
 	g.ended = true
 	g.ending.Unlock()

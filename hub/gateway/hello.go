@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -29,57 +30,171 @@ func (s *session) handleHello(w http.ResponseWriter, r *http.Request) {
 		tunnel.WriteProblem(w, http.StatusBadRequest, tunnel.ReasonBadRequest, "hello could not be read", 0)
 		return
 	}
-	s.mu.Lock()
-	s.hello = true
-	s.mu.Unlock()
 	g := s.gw
-	if err := g.recordConnected(r.Context(), s.id, &hello); err != nil {
-		// The comparison of sessions and statuses comes back to it.
-		g.log.Error(err, "connect could not be recorded", "cluster", s.id.String())
+	hello.TargetUID = clip(hello.TargetUID)
+	if refused := g.welcome(r.Context(), s, &hello); refused != nil {
+		writeRefusal(w, refused)
+		return
 	}
 	g.log.V(1).Info("agent connected", "cluster", s.id.String(), "agentVersion", hello.AgentVersion)
+	trust := g.trust()
 	tunnel.WriteJSON(w, tunnel.HelloAnswer{
-		HubVersion: g.opts.Version, Hub: g.opts.HubID, Now: g.opts.Now(), OrderKeys: g.opts.OrderKeys(),
+		HubVersion: g.opts.Version, Hub: g.opts.HubID, Now: g.opts.Now(), OrderKeys: g.opts.OrderKeys(), HubCA: trust.pem,
 	})
 }
 
+// welcome lets a session into the table, or says why not.
+func (g *Gateway) welcome(ctx context.Context, s *session, hello *tunnel.Hello) *Refusal {
+	if !s.greet() {
+		return &Refusal{Code: http.StatusConflict, Reason: tunnel.ReasonBadRequest, Message: "hello is said once"}
+	}
+	refused, err := g.admitHello(ctx, s, hello)
+	switch {
+	case refused != nil:
+		g.refuseSession(s, refused)
+		g.settle(ctx, s.identity, refused)
+		if refused.Reason == tunnel.ReasonClusterConflict {
+			g.recordConflict(ctx, s.id, refused.Message)
+		}
+		return refused
+	case err != nil:
+		g.log.Error(err, "connect could not be recorded", "cluster", s.id.String())
+		if errors.Is(err, errMoved) {
+			g.refuseSession(s, errMoved)
+			return errMoved
+		}
+		// The comparison of sessions and statuses comes back to it.
+	}
+	s.mu.Lock()
+	s.hello = true
+	s.mu.Unlock()
+	s.allow(tunnel.SessionTTL + tunnel.HandshakeTimeout)
+	old, flapping := g.sessions.add(s, hello.TargetUID)
+	if old == nil {
+		return nil
+	}
+	g.metrics.displaced.Inc()
+	from, to := old.link.Conn.RemoteAddr().String(), s.link.Conn.RemoteAddr().String()
+	g.log.Info("session displaced by a newer one", "cluster", s.id.String(), "old", from, "new", to)
+	if flapping {
+		g.metrics.flapping.Inc()
+		g.log.Info("sessions of one cluster displace each other: is the same agent running twice?", "cluster", s.id.String(), "old", from, "new", to)
+	}
+	closeLink(old.link)
+	return nil
+}
+
+// errMoved: that the cluster is another one could not be recorded, so nothing may
+// be delivered to it.
+var errMoved = &Refusal{
+	Code: http.StatusServiceUnavailable, Reason: tunnel.ReasonInternal, Message: "the hub could not record the session", Retry: RetryEnroll,
+}
+
+// admitHello decides about a session that says hello, and records it if that is
+// news.
+func (g *Gateway) admitHello(ctx context.Context, s *session, hello *tunnel.Hello) (*Refusal, error) {
+	cluster, ok := g.opts.Clusters.ByUID(s.id.UID)
+	if refused := g.authorize(s.identity); refused != nil || !ok {
+		return refused, nil
+	}
+	expected := cluster.Status.ClusterUID
+	if refused := g.checkTarget(s, &cluster.Status, hello.TargetUID); refused != nil {
+		return refused, nil
+	}
+	moved := expected != "" && hello.TargetUID != "" && hello.TargetUID != expected
+	if moved {
+		g.log.Info("cluster was made anew", "cluster", s.id.String(), "old", expected, "new", hello.TargetUID)
+		if err := g.opts.Resets.Reset(ctx, s.id); err != nil {
+			return nil, fmt.Errorf("%w: reset %s: %w", errMoved, s.id, err)
+		}
+	}
+	err := g.recordConnected(ctx, s.id, func(status *v1alpha1.ClusterStatus) error {
+		if refused := accepts(status.Agent, s.identity); refused != nil {
+			return refused
+		}
+		if err := moveTarget(status, expected, hello.TargetUID); err != nil {
+			return err
+		}
+		if !g.conflicts.has(s.id.UID) {
+			clearConflict(status)
+		}
+		s.connected(status)
+		describe(status, hello, g.opts.Now())
+		return nil
+	})
+	if refused := asRefusal(err); refused != nil || err == nil {
+		return refused, nil
+	}
+	if moved {
+		err = fmt.Errorf("%w: %w", errMoved, err)
+	}
+	return nil, err
+}
+
 // recordConnected writes the status of a Cluster with a session, if that changes
-// anything. hello is nil when only the session is known.
-func (g *Gateway) recordConnected(ctx context.Context, id tunnel.ClusterID, hello *tunnel.Hello) error {
-	cluster, ok := g.opts.Clusters.ByUID(id.UID)
-	if ok {
+// anything: change is tried on what is in memory first.
+func (g *Gateway) recordConnected(ctx context.Context, id tunnel.ClusterID, change func(*v1alpha1.ClusterStatus) error) error {
+	if cluster, ok := g.opts.Clusters.ByUID(id.UID); ok {
 		wanted := cluster.Status.DeepCopy()
-		connected(wanted, hello)
-		if equality.Semantic.DeepEqual(wanted, &cluster.Status) {
+		if err := change(wanted); err == nil && equality.Semantic.DeepEqual(wanted, &cluster.Status) {
 			return nil
 		}
 	}
-	err := g.opts.Clusters.Update(ctx, id, func(status *v1alpha1.ClusterStatus) error {
-		connected(status, hello)
-		return nil
-	})
-	if err != nil {
+	if err := g.opts.Clusters.Update(ctx, id, change); err != nil {
 		return fmt.Errorf("record connect of %s: %w", id, err)
 	}
 	return nil
 }
 
-// connected is the status of a Cluster with a session. Its conditions are made
+// connected is the status of a Cluster with this session. Its conditions are made
 // where it is written.
-func connected(status *v1alpha1.ClusterStatus, hello *tunnel.Hello) {
+func (s *session) connected(status *v1alpha1.ClusterStatus) {
 	status.Reachable = true
-	if hello != nil {
-		// An agent may be hostile: what it says of itself is bounded before it is kept.
-		versions := slices.Compact(slices.Sorted(slices.Values(hello.APIVersions)))
-		versions = slices.DeleteFunc(versions, func(v string) bool { return len(v) > maxWord })
-		if len(versions) > maxAPIVersions {
-			versions = versions[:maxAPIVersions]
-		}
-		status.KubernetesVersion = clip(hello.KubernetesVersion)
-		status.APIVersions = versions
-		status.ClusterUID = clip(hello.TargetUID)
-		status.AgentVersion = clip(hello.AgentVersion)
+	if agent := status.Agent; agent != nil && fingerprint(agent.BoundKey) == s.bound {
+		// A hub that was restored hears of numbers that it does not remember.
+		agent.UsedRenewal = max(agent.UsedRenewal, s.renewal)
+		agent.Renewals = max(agent.Renewals, s.renewal)
 	}
+}
+
+// describe keeps what an agent says of itself and its cluster. It may be hostile:
+// all of it is bounded.
+func describe(status *v1alpha1.ClusterStatus, hello *tunnel.Hello, now time.Time) {
+	versions := slices.Compact(slices.Sorted(slices.Values(hello.APIVersions)))
+	versions = slices.DeleteFunc(versions, func(v string) bool { return len(v) > maxWord })
+	if len(versions) > maxAPIVersions {
+		versions = versions[:maxAPIVersions]
+	}
+	status.KubernetesVersion = clip(hello.KubernetesVersion)
+	status.APIVersions = versions
+	status.AgentVersion = clip(hello.AgentVersion)
+	status.ClockSkew = skew(status.ClockSkew, hello.Now, now)
+}
+
+// skew is how far the agent's clock is ahead of the hub's, to the minute; "" within
+// one. It stays as recorded unless it has changed by more than a minute.
+func skew(recorded string, agent, hub time.Time) string {
+	if agent.IsZero() {
+		return ""
+	}
+	ahead := agent.Sub(hub).Round(time.Minute)
+	if ahead.Abs() <= time.Minute {
+		ahead = 0
+	}
+	old := time.Duration(0)
+	if recorded != "" {
+		var err error
+		if old, err = time.ParseDuration(recorded); err != nil {
+			old = -1 << 63 // was not written by this program
+		}
+	}
+	switch {
+	case (ahead-old).Abs() <= time.Minute && old.Abs() > time.Minute:
+		return recorded
+	case ahead == 0:
+		return ""
+	}
+	return ahead.String()
 }
 
 func clip(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxWord)], "") }
@@ -127,7 +242,8 @@ func (g *Gateway) compareReachable(ctx context.Context, pace *rate.Limiter) erro
 		g.log.Info("cluster is not reachable", "cluster", id.String(), "away", away.Round(time.Second).String())
 	}
 	for _, s := range g.sessions.all() {
-		if reachable[s.id.UID] || !s.said() {
+		cluster, ok := g.opts.Clusters.ByUID(s.id.UID)
+		if !ok || !s.said() || cluster.Status.Reachable && (cluster.Status.Agent == nil || cluster.Status.Agent.UsedRenewal >= s.renewal) {
 			continue
 		}
 		if err := pace.Wait(ctx); err != nil {
@@ -136,8 +252,24 @@ func (g *Gateway) compareReachable(ctx context.Context, pace *rate.Limiter) erro
 		if !g.sessions.Connected(s.id.UID) {
 			continue
 		}
-		if err := g.recordConnected(ctx, s.id, nil); err != nil {
+		err := g.recordConnected(ctx, s.id, func(status *v1alpha1.ClusterStatus) error {
+			s.connected(status)
+			return nil
+		})
+		if err != nil {
 			return err
+		}
+	}
+	for _, id := range g.conflicts.over() {
+		if err := pace.Wait(ctx); err != nil {
+			return fmt.Errorf("pace: %w", err)
+		}
+		err := g.opts.Clusters.Update(ctx, id, func(status *v1alpha1.ClusterStatus) error {
+			clearConflict(status)
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("record the end of a conflict of %s: %w", id, err)
 		}
 	}
 	g.sessions.forget(reachable)

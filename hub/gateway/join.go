@@ -114,7 +114,7 @@ func (g *Gateway) certify(ctx context.Context, req tunnel.JoinRequest) (*tunnel.
 	if !g.nonces.take(req.Nonce) {
 		return nil, refuse(tunnel.ReasonNonce, "the nonce was not given by this hub, was used, or is too old")
 	}
-	if err := tunnel.VerifyJoin(req, g.opts.HubID, g.caPin); err != nil {
+	if !g.proven(req) {
 		return nil, refuse(tunnel.ReasonProof, "the request is not signed with the keys it names")
 	}
 	cluster, ok := g.opts.Clusters.ByUID(req.ClusterUID)
@@ -126,27 +126,42 @@ func (g *Gateway) certify(ctx context.Context, req tunnel.JoinRequest) (*tunnel.
 	}
 	id := tunnel.ClusterID{Namespace: cluster.Namespace, Name: cluster.Name, UID: string(cluster.UID)}
 	bound := tunnel.KeyID(req.BoundKey)
-	answer, err := g.issue(ctx, id, bound, req.ClientKey, func(status *v1alpha1.ClusterStatus, now time.Time) error {
+	answer, err := g.issue(ctx, identity{id: id, bound: bound}, req.ClientKey, func(status *v1alpha1.ClusterStatus, now time.Time) error {
 		return admit(status, req, now)
 	})
 	if err == nil {
 		g.joined.add(id.UID, bound)
+		g.ClusterChanged(id.UID) // the session of who joined before ends
 	}
 	return answer, err
 }
 
+// proven tells whether the proofs of a join request are good, for any CA that the
+// agent may have pinned.
+func (g *Gateway) proven(req tunnel.JoinRequest) bool {
+	for _, pin := range g.trust().pins {
+		if tunnel.VerifyJoin(req, g.opts.HubID, pin) == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // issue records a certificate in the compare-and-swap that decides whether it
 // may be had, and signs it only then.
-func (g *Gateway) issue(ctx context.Context, id tunnel.ClusterID, bound string, clientKey []byte, decide func(*v1alpha1.ClusterStatus, time.Time) error) (*tunnel.CertificateAnswer, error) {
+func (g *Gateway) issue(ctx context.Context, who identity, clientKey []byte, decide func(*v1alpha1.ClusterStatus, time.Time) error) (*tunnel.CertificateAnswer, error) {
 	now := g.opts.Now()
-	cert, err := g.issuer.Prepare(id, bound, clientKey, now)
+	cert, err := g.issuer.Prepare(who.id, who.bound, clientKey, now)
 	if err != nil {
 		return nil, &Refusal{Code: http.StatusBadRequest, Reason: tunnel.ReasonBadRequest, Message: "the client key must be ECDSA P-256"}
 	}
-	err = g.opts.Clusters.Update(ctx, id, func(status *v1alpha1.ClusterStatus) error {
+	err = g.opts.Clusters.Update(ctx, who.id, func(status *v1alpha1.ClusterStatus) error {
 		if err := decide(status, now); err != nil {
 			return err
 		}
+		// A hub that was restored may have given higher numbers before.
+		status.Agent.Renewals = max(status.Agent.Renewals, who.renewal) + 1
+		cert.Number(status.Agent.Renewals)
 		end := metav1.NewTime(cert.NotAfter)
 		status.Agent.CertificateExpiresAt, status.Agent.CertificateSerial = &end, cert.Serial
 		return nil
@@ -159,7 +174,7 @@ func (g *Gateway) issue(ctx context.Context, id tunnel.ClusterID, bound string, 
 		return nil, err // says what failed
 	}
 	return &tunnel.CertificateAnswer{
-		Certificate: raw, HubCA: g.caPEM, NotAfter: cert.NotAfter, Hub: g.opts.HubID, OrderKeys: g.opts.OrderKeys(),
+		Certificate: raw, HubCA: g.trust().pem, NotAfter: cert.NotAfter, Hub: g.opts.HubID, OrderKeys: g.opts.OrderKeys(),
 	}, nil
 }
 
@@ -171,7 +186,10 @@ func admit(status *v1alpha1.ClusterStatus, req tunnel.JoinRequest, now time.Time
 		if agent == nil || !sameKey(agent.BoundKey, req.BoundKey) {
 			return refuse(tunnel.ReasonClusterUnknown, "another agent has joined as this Cluster, or none")
 		}
-		return nil
+		if refused := usable(agent); refused != nil {
+			return refused
+		}
+		return recovered(agent, now)
 	}
 	if agent != nil && sameKey(agent.JoinKey, req.JoinKey) {
 		switch {
@@ -179,6 +197,8 @@ func admit(status *v1alpha1.ClusterStatus, req tunnel.JoinRequest, now time.Time
 			return refuse(tunnel.ReasonTokenUsed, "the token was used by another agent; make a new one if that was not yours")
 		case now.After(agent.JoinedAt.Add(tunnel.TokenTTL)):
 			return refuse(tunnel.ReasonTokenExpired, "the token was used, and its time is over")
+		case usable(agent) != nil:
+			return usable(agent)
 		}
 		return nil // the answer was lost: the same keys may ask again
 	}
@@ -188,7 +208,9 @@ func admit(status *v1alpha1.ClusterStatus, req tunnel.JoinRequest, now time.Time
 	if !now.Before(status.Join.ExpiresAt.Time) {
 		return refuse(tunnel.ReasonTokenExpired, "the token has expired; make a new one")
 	}
-	status.Join = nil
+	// A new identity: what was held against the one before does not count.
+	status.Join, status.FormerClusterUIDs = nil, nil
+	clearConflict(status)
 	status.Agent = &v1alpha1.ClusterAgentStatus{
 		BoundKey: base64.StdEncoding.EncodeToString(req.BoundKey), JoinKey: base64.StdEncoding.EncodeToString(req.JoinKey),
 		JoinedAt: metav1.NewTime(now),

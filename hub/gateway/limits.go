@@ -33,6 +33,22 @@ const (
 	// RenewGap between two renewals of one session.
 	RenewGap = 10 * time.Second
 
+	// MaxRecoveries of one identity that follow each other within RecoveryWindow; an
+	// agent recovers when its certificate ran out, and that lasts as long.
+	MaxRecoveries  = 12
+	RecoveryWindow = 24 * time.Hour
+	// maxFormer clusters that a Cluster stood for are remembered.
+	maxFormer = 8
+	// ConflictMemory is how long a Cluster says that an agent on another cluster was
+	// refused, after the last time.
+	ConflictMemory = 10 * time.Minute
+	// MaxDisplaced sessions of one Cluster in DisplacedWindow are normal; more are
+	// counted and logged.
+	MaxDisplaced    = 3
+	DisplacedWindow = 5 * time.Minute
+
+	// HelloTimeout of a session that is authenticated and has not said hello.
+	HelloTimeout = 30 * time.Second
 	// SweepInterval of the one loop that looks for dead and revoked sessions.
 	SweepInterval = 5 * time.Second
 	// RefusedLifetime of a session that is not allowed: long enough to say why.
@@ -44,7 +60,8 @@ const (
 	ReachableInterval = 10 * time.Second
 	ReachableRate     = 100
 
-	// MaxLargeBodies that are read at once, of more than tunnel.MaxReportBody.
+	// MaxLargeBodies that are read at once: reports of more than tunnel.MaxReportBody
+	// and orders that are given back.
 	MaxLargeBodies = 8
 	// MaxEncoders that compress blobs at once; more are sent plain.
 	MaxEncoders = 16
@@ -52,6 +69,12 @@ const (
 	CallTimeout = 30 * time.Second
 	// FetchTimeout of a layer that is had back from an agent.
 	FetchTimeout = 5 * time.Minute
+	// DrainTimeout is how long an ordered end waits for sessions to go.
+	DrainTimeout = 25 * time.Second
+	// DrainWithin is the shortest time in which agents are asked to go and to come
+	// back, and DrainRate how many a second are asked to at most.
+	DrainWithin = 30 * time.Second
+	DrainRate   = 200
 	// hijackBuffer of each websocket; what is longer goes past it.
 	hijackBuffer = 256
 )

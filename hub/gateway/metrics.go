@@ -16,6 +16,8 @@ type metrics struct {
 	held      *prometheus.CounterVec
 	displaced prometheus.Counter
 	dead      *prometheus.CounterVec
+	clones    prometheus.Counter
+	flapping  prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer, g *Gateway) *metrics {
@@ -49,7 +51,13 @@ func newMetrics(reg prometheus.Registerer, g *Gateway) *metrics {
 			Name: "convoy_gateway_sessions_ended_total", Help: "Sessions that the gateway ended, by cause.",
 		}, []string{"cause"}),
 	}
-	reg.MustRegister(m.refusals, m.joins, m.handshake, m.blobBytes, m.reports, m.orders, m.held, m.displaced, m.dead,
+	m.clones = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "convoy_gateway_clones_total", Help: "Identities that two agents were found to use.",
+	})
+	m.flapping = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "convoy_gateway_flapping_total", Help: "Times that sessions of one Cluster displaced each other too often.",
+	})
+	reg.MustRegister(m.clones, m.flapping, m.refusals, m.joins, m.handshake, m.blobBytes, m.reports, m.orders, m.held, m.displaced, m.dead,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "convoy_gateway_sessions", Help: "Sessions that are live.",
 		}, func() float64 { return float64(g.sessions.Len()) }),

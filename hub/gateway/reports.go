@@ -64,7 +64,7 @@ func (s *session) handleRenew(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mu.Lock()
-	early := time.Since(s.renewed) < RenewGap
+	early := time.Since(s.renewed) < g.opts.RenewGap
 	if !early {
 		s.renewed = time.Now()
 	}
@@ -73,11 +73,14 @@ func (s *session) handleRenew(w http.ResponseWriter, r *http.Request) {
 		tunnel.WriteProblem(w, http.StatusServiceUnavailable, tunnel.ReasonOverloaded, "too many renewals", RetryEnroll)
 		return
 	}
-	answer, err := g.issue(r.Context(), s.id, s.bound, req.ClientKey, func(status *v1alpha1.ClusterStatus, _ time.Time) error {
-		if status.Agent == nil || fingerprint(status.Agent.BoundKey) != s.bound {
-			return refuse(tunnel.ReasonClusterUnknown, "another agent has joined as this Cluster, or none")
+	answer, err := g.issue(r.Context(), s.identity, req.ClientKey, func(status *v1alpha1.ClusterStatus, _ time.Time) error {
+		if refused := accepts(status.Agent, s.identity); refused != nil {
+			return refused
 		}
 		return nil
 	})
+	if refused := asRefusal(err); refused != nil {
+		g.settle(r.Context(), s.identity, refused)
+	}
 	g.answerCertificate(w, "renew", s.id.UID, answer, err)
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"kumodo.io/convoy/pkg/tunnel"
@@ -16,19 +17,24 @@ import (
 
 // session is one authenticated link of one Cluster.
 type session struct {
+	identity
 	// Static after construction.
-	gw     *Gateway
-	id     tunnel.ClusterID
-	bound  string // fingerprint of the key that joined
-	link   *tunnel.Session
-	since  time.Time
-	refuse *Refusal // set when the session may do nothing but hear why
+	gw    *Gateway
+	link  *tunnel.Session
+	since time.Time
 
 	streams chan *ordersStream // newest wins
+	lives   chan time.Duration // how long it may live from now on; newest wins
+
+	refused atomic.Pointer[Refusal] // set when it may do nothing but hear why
 
 	mu      sync.Mutex
-	hello   bool
+	greeted bool // hello was heard
+	hello   bool // and taken
 	renewed time.Time
+
+	// Set with its place in the table, guarded by that.
+	target string // UID of the cluster that the agent is on
 
 	// Owned by the sweeper.
 	gone int // sweeps in a row that did not find the Cluster
@@ -42,8 +48,8 @@ func withSession(ctx context.Context, owner any) context.Context {
 
 // serveSession is the life of one connection to the session endpoint.
 func (g *Gateway) serveSession(ctx context.Context, conn *tunnel.Conn, established func()) {
-	s := &session{gw: g, streams: make(chan *ordersStream, 1), since: time.Now()}
-	link, err := g.handshake(ctx, conn, g.sessionTLS, s)
+	s := &session{gw: g, streams: make(chan *ordersStream, 1), lives: make(chan time.Duration, 1), since: time.Now()}
+	link, err := g.handshake(ctx, conn, g.trust().session, s)
 	if err != nil {
 		g.log.V(1).Info("session handshake failed", "peer", conn.RemoteAddr().String(), "cause", err.Error())
 		return
@@ -53,21 +59,44 @@ func (g *Gateway) serveSession(ctx context.Context, conn *tunnel.Conn, establish
 		closeLink(link)
 		return
 	}
+	renewal, err := tunnel.PeerRenewal(link.Peer)
+	if err != nil { // the same
+		closeLink(link)
+		return
+	}
 	established()
-	s.id, s.bound, s.link = id, bound, link
+	s.identity, s.link = identity{id, bound, renewal}, link
 	life := min(tunnel.SessionTTL+tunnel.HandshakeTimeout, link.Peer.NotAfter.Sub(g.opts.Now()))
 	link.Peer = nil
-	if s.refuse = g.authorize(id, bound); s.refuse != nil {
-		g.metrics.refused(s.refuse.Reason)
-		g.log.Info("session refused", "cluster", id.String(), "reason", s.refuse.Reason)
-		life = RefusedLifetime
-	} else if old := g.sessions.add(s); old != nil {
-		g.metrics.displaced.Inc()
-		g.log.Info("session displaced by a newer one", "cluster", id.String(), "old", old.link.Conn.RemoteAddr().String(), "new", conn.RemoteAddr().String())
-		closeLink(old.link)
+	g.sessions.enter(s)
+	if refused := g.authorize(s.identity); refused != nil {
+		g.refuseSession(s, refused)
 	}
 	// From here on with a fresh stack: the handshake has made this one grow.
 	g.running.Go(func() { s.live(ctx, life) })
+}
+
+// refuseSession lets a session live only long enough to say why it may not.
+func (g *Gateway) refuseSession(s *session, refused *Refusal) {
+	s.refused.Store(refused)
+	s.allow(RefusedLifetime)
+	g.metrics.refused(refused.Reason)
+	g.log.Info("session refused", "cluster", s.id.String(), "reason", refused.Reason, "message", refused.Message)
+}
+
+// allow sets how long a session lives from now on.
+func (s *session) allow(life time.Duration) {
+	for {
+		select {
+		case s.lives <- life:
+			return
+		default:
+		}
+		select {
+		case <-s.lives:
+		default:
+		}
+	}
 }
 
 // live is the rest of a session's life.
@@ -78,6 +107,9 @@ func (s *session) live(ctx context.Context, life time.Duration) {
 		defer close(accepting)
 		serveStreams(g.inner, link)
 	}()
+	if refused := s.refused.Load(); refused != nil {
+		g.settle(ctx, s.identity, refused)
+	}
 	s.run(ctx, life)
 	closeLink(link)
 	<-accepting
@@ -88,28 +120,15 @@ func (s *session) live(ctx context.Context, life time.Duration) {
 	}
 }
 
-// authorize tells whether the identity is the one that joined, from memory.
-func (g *Gateway) authorize(id tunnel.ClusterID, bound string) *Refusal {
-	cluster, ok := g.opts.Clusters.ByUID(id.UID)
-	if !ok || cluster.Namespace != id.Namespace || cluster.Name != id.Name {
-		return refuse(tunnel.ReasonClusterUnknown, "there is no such Cluster")
-	}
-	if agent := cluster.Status.Agent; agent != nil && fingerprint(agent.BoundKey) == bound {
-		g.joined.forget(id.UID)
-		return nil
-	}
-	if g.joined.is(id.UID, bound) {
-		return nil // joined a moment ago; the cache does not have it yet
-	}
-	return refuse(tunnel.ReasonClusterUnknown, "another agent has joined as this Cluster, or none")
-}
-
-// run owns the session and its orders stream until the session ends.
+// run owns the session and its orders stream until the session ends, which it
+// does after life at the latest.
 func (s *session) run(ctx context.Context, life time.Duration) {
-	end := time.NewTimer(life)
+	last := time.Now().Add(life)
+	end := time.NewTimer(min(life, HelloTimeout))
 	defer end.Stop()
 	beat := time.NewTimer(tunnel.BeatInterval)
 	defer beat.Stop()
+	drain := s.gw.draining
 	var stream *ordersStream
 	var changed <-chan struct{}
 	defer func() { stream.close() }()
@@ -123,12 +142,21 @@ func (s *session) run(ctx context.Context, life time.Duration) {
 		case <-end.C:
 			s.gw.metrics.dead.WithLabelValues("lifetime").Inc()
 			return
+		case allowed := <-s.lives:
+			end.Reset(min(allowed, time.Until(last)))
 		case next := <-s.streams:
 			stream.close()
 			stream = next
-			changed, err = stream.update(s.gw, s.id.UID)
+			if changed, err = stream.update(s.gw, s.id.UID); err == nil && drain == nil {
+				err = stream.send(s.gw.goAway())
+			}
 		case <-changed:
 			changed, err = stream.update(s.gw, s.id.UID)
+		case <-drain:
+			drain = nil
+			if stream != nil {
+				err = stream.send(s.gw.goAway())
+			}
 		case <-beat.C:
 			beat.Reset(tunnel.BeatInterval)
 			if stream != nil {
@@ -163,34 +191,22 @@ func (g *Gateway) sweep(ctx context.Context) {
 			if cause := s.dead(); cause != "" {
 				g.metrics.dead.WithLabelValues(cause).Inc()
 				g.log.Info("session ended", "cluster", s.id.String(), "cause", cause)
-				g.running.Go(func() { closeLink(s.link) })
+				g.spawn(func() { closeLink(s.link) })
 			}
 		}
 	}
 }
 
-// ClusterChanged is told that a Cluster, by UID, has changed or gone. A session that
-// is not allowed any more ends at once. It does not block.
-func (g *Gateway) ClusterChanged(uid string) {
-	one, err := g.sessions.find(uid)
-	if err != nil {
-		return // no session that could end
-	}
-	g.spawn(func() {
-		if refused := g.authorize(one.id, one.bound); refused != nil && refused.Reason != tunnel.ReasonClusterUnknown {
-			closeLink(one.link)
-		}
-	})
-}
-
 func (s *session) dead() string {
-	if s.gw.authorize(s.id, s.bound) != nil {
-		// Twice in a row, so that a cache that is being filled ends nothing.
-		if s.gone++; s.gone > 1 {
-			return "revoked"
+	if s.refused.Load() == nil {
+		if refused := s.gw.authorize(s.identity); refused != nil {
+			// Twice in a row, so that a cache that is being filled ends nothing.
+			if s.gone++; s.gone > 1 {
+				return cause(refused)
+			}
+		} else {
+			s.gone = 0
 		}
-	} else {
-		s.gone = 0
 	}
 	switch {
 	case s.link.Conn.Silence() > tunnel.ReadSilence:
@@ -223,8 +239,8 @@ func (g *Gateway) sessionRoutes() http.Handler {
 				tunnel.WriteProblem(w, http.StatusInternalServerError, tunnel.ReasonInternal, "no session", 0)
 				return
 			}
-			if s.refuse != nil {
-				writeRefusal(w, s.refuse)
+			if refused := s.refused.Load(); refused != nil {
+				writeRefusal(w, refused)
 				return
 			}
 			if needsHello && !s.said() {
@@ -244,6 +260,15 @@ func (g *Gateway) sessionRoutes() http.Handler {
 		tunnel.WriteProblem(w, http.StatusNotFound, tunnel.ReasonNotFound, "this hub does not serve that", 0)
 	})
 	return mux
+}
+
+// greet tells whether this is the first hello.
+func (s *session) greet() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := !s.greeted
+	s.greeted = true
+	return first
 }
 
 func (s *session) said() bool {

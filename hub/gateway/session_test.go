@@ -70,7 +70,19 @@ func TestHelloIsRecordedAndAReconnectWritesNothing(t *testing.T) {
 
 func TestAHostileHelloIsCutShort(t *testing.T) {
 	r := start(t)
-	id, _, _, c := r.session(t, "edge")
+	id, p := r.cluster(t, "edge")
+	if err := p.Join(r.ctx, false); err != nil {
+		t.Fatal(err)
+	}
+	s, err := p.Open(r.ctx, p.Cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	c := tunnel.NewClient(s)
+	if got := reason(c.Call(r.ctx, http.MethodPost, "/v1/hello", tunnel.Hello{AgentVersion: strings.Repeat("x", tunnel.MaxHelloBody)}, nil)); got != tunnel.ReasonBadRequest {
+		t.Errorf("a hello without end: got %q", got)
+	}
 	long := strings.Repeat("x", 50000)
 	hello := tunnel.Hello{AgentVersion: long, KubernetesVersion: long[:127] + "\u00e4" + long, TargetUID: long, APIVersions: []string{long, "v1"}}
 	if err := c.Call(r.ctx, http.MethodPost, "/v1/hello", hello, nil); err != nil {
@@ -83,8 +95,9 @@ func TestAHostileHelloIsCutShort(t *testing.T) {
 	if !utf8.ValidString(got.Status.KubernetesVersion) || len(got.Status.APIVersions) != 1 {
 		t.Errorf("kept %+v", got.Status)
 	}
-	if got := reason(c.Call(r.ctx, http.MethodPost, "/v1/hello", tunnel.Hello{AgentVersion: strings.Repeat("x", tunnel.MaxHelloBody)}, nil)); got != tunnel.ReasonBadRequest {
-		t.Errorf("a hello without end: got %q", got)
+	var status *tunnel.StatusError
+	if err := c.Call(r.ctx, http.MethodPost, "/v1/hello", hello, nil); !errors.As(err, &status) || status.Code != http.StatusConflict {
+		t.Errorf("a second hello: got %v", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,13 +20,28 @@ type Sessions struct {
 
 	mu   sync.RWMutex
 	live map[string]*session
-	// left tells when the last session of a Cluster ended, until its status says
-	// not reachable.
-	left map[string]time.Time
+	// early are the sessions that have not said hello, or were refused.
+	early map[*session]struct{}
+	// left tells of the last session of a Cluster, until its status says not
+	// reachable.
+	left map[string]departure
+	// flaps are the last times that a session of a Cluster displaced another.
+	flaps map[string][]time.Time
+	// emptied is closed when there is no session any more; nil: nobody waits for it.
+	emptied chan struct{}
+}
+
+// departure is the end of the last session of a Cluster.
+type departure struct {
+	at            time.Time
+	bound, target string
 }
 
 func newSessions(changed func(tunnel.ClusterID, bool)) *Sessions {
-	return &Sessions{changed: changed, live: map[string]*session{}, left: map[string]time.Time{}}
+	return &Sessions{
+		changed: changed, live: map[string]*session{}, early: map[*session]struct{}{},
+		left: map[string]departure{}, flaps: map[string][]time.Time{},
+	}
 }
 
 // Info is what is known of a live session. It is never written to storage.
@@ -41,7 +57,7 @@ type Info struct {
 	Remote string
 }
 
-// Len is how many sessions are live.
+// Len is how many sessions are live: those that said hello.
 func (s *Sessions) Len() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -97,45 +113,134 @@ func (s *Sessions) find(clusterUID string) (*session, error) {
 	return nil, fmt.Errorf("cluster %s: %w", clusterUID, ErrAway)
 }
 
-// add puts a session into the table and returns the one that it displaces.
-func (s *Sessions) add(one *session) *session {
+// enter counts a session that is authenticated and has no place in the table yet.
+func (s *Sessions) enter(one *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old := s.live[one.id.UID]
+	s.early[one] = struct{}{}
+}
+
+// add puts a session into the table and returns the one that it displaces, and
+// whether that happened too often of late. It does nothing to one that has ended.
+func (s *Sessions) add(one *session, target string) (old *session, flapping bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.early[one]; !ok {
+		return nil, false
+	}
+	delete(s.early, one)
+	one.target = target
+	old = s.live[one.id.UID]
 	s.live[one.id.UID] = one
 	delete(s.left, one.id.UID)
 	if old == nil {
 		s.changed(one.id, true) // under the lock, so that the order is right
+		return nil, false
 	}
-	return old
+	now := time.Now()
+	times := slices.DeleteFunc(s.flaps[one.id.UID], func(at time.Time) bool { return now.Sub(at) > DisplacedWindow })
+	if flapping = len(times) >= MaxDisplaced; flapping {
+		times = times[1:]
+	}
+	s.flaps[one.id.UID] = append(times, now)
+	return old, flapping
 }
 
 // remove takes a session out, unless a newer one has its place.
 func (s *Sessions) remove(one *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	delete(s.early, one)
 	if s.live[one.id.UID] == one {
 		delete(s.live, one.id.UID)
-		s.left[one.id.UID] = time.Now()
+		s.left[one.id.UID] = departure{time.Now(), one.bound, one.target}
 		s.changed(one.id, false)
 	}
+	if s.emptied != nil && len(s.live)+len(s.early) == 0 {
+		close(s.emptied)
+		s.emptied = nil
+	}
+}
+
+// empty is closed when there is no session any more. It is asked for once.
+func (s *Sessions) empty() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	emptied := make(chan struct{})
+	if len(s.live)+len(s.early) == 0 {
+		close(emptied)
+		return emptied
+	}
+	s.emptied = emptied
+	return emptied
+}
+
+// count is how many sessions there are, with those that have not said hello.
+func (s *Sessions) count() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.live) + len(s.early)
 }
 
 // all sessions at the moment.
 func (s *Sessions) all() []*session {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	all := make([]*session, 0, len(s.live))
+	all := make([]*session, 0, len(s.live)+len(s.early))
 	for _, one := range s.live {
 		all = append(all, one)
 	}
+	for one := range s.early {
+		all = append(all, one)
+	}
 	return all
+}
+
+// of are the sessions of one Cluster that were not refused.
+func (s *Sessions) of(clusterUID string) []*session {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var of []*session
+	if one := s.live[clusterUID]; one != nil {
+		of = append(of, one)
+	}
+	for one := range s.early {
+		if one.id.UID == clusterUID && one.refused.Load() == nil {
+			of = append(of, one)
+		}
+	}
+	return of
 }
 
 func (s *Sessions) closeAll() {
 	for _, one := range s.all() {
 		closeLink(one.link)
 	}
+}
+
+// elsewhere is the cluster on which another session with the same identity is, or
+// was until less than grace ago; "" when there is none but target.
+func (s *Sessions) elsewhere(one *session, target string, grace time.Duration) string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if other := s.live[one.id.UID]; other != nil {
+		if other != one && other.bound == one.bound && other.target != target {
+			return other.target
+		}
+		return ""
+	}
+	if left, ok := s.left[one.id.UID]; ok && left.bound == one.bound && left.target != target && time.Since(left.at) < grace {
+		return left.target
+	}
+	return ""
+}
+
+// knows tells whether there was a session of the Cluster since the hub started.
+func (s *Sessions) knows(clusterUID string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	_, left := s.left[clusterUID]
+	return left || s.live[clusterUID] != nil
 }
 
 // away tells for how long a Cluster has had no session: since its last one
@@ -147,7 +252,7 @@ func (s *Sessions) away(clusterUID string, started time.Time) (time.Duration, bo
 		return 0, false
 	}
 	if left, ok := s.left[clusterUID]; ok {
-		return time.Since(left), true
+		return time.Since(left.at), true
 	}
 	return time.Since(started), true
 }
@@ -159,6 +264,11 @@ func (s *Sessions) forget(keep map[string]bool) {
 	for uid := range s.left {
 		if !keep[uid] {
 			delete(s.left, uid)
+		}
+	}
+	for uid, times := range s.flaps {
+		if time.Since(times[len(times)-1]) > DisplacedWindow {
+			delete(s.flaps, uid)
 		}
 	}
 }

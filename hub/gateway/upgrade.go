@@ -26,7 +26,7 @@ func (g *Gateway) upgrade(ctx context.Context, w http.ResponseWriter, r *http.Re
 		tunnel.WriteProblem(w, http.StatusForbidden, tunnel.ReasonBadRequest, "requests with an Origin are refused", 0)
 		return
 	}
-	if g.sessions.Len() >= MaxSessions {
+	if g.sessions.count() >= MaxSessions {
 		g.metrics.refused("full")
 		tunnel.WriteProblem(w, http.StatusServiceUnavailable, tunnel.ReasonOverloaded, "this hub has as many agents as it can take", RetryFull)
 		return

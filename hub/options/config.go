@@ -61,6 +61,8 @@ type Gateway struct {
 	Addr  string
 	Plain bool
 	URL   string
+	// Drain is how long an ordered end waits for agents to go.
+	Drain time.Duration
 }
 
 // Completed are options with everything filled in that was left out. Only
@@ -133,6 +135,7 @@ func (c Completed) Validate() []error {
 			errs = append(errs, fmt.Errorf("--metrics-addr: %w", err))
 		}
 	}
+	add(c.GatewayDrain < 0, fmt.Errorf("--gateway-drain-timeout %s: %w: less than none", c.GatewayDrain, ErrInvalid))
 	if err := gatewayURL(c.GatewayURL); err != nil {
 		errs = append(errs, fmt.Errorf("--gateway-url: %w", err))
 	}
@@ -147,7 +150,7 @@ func (c Completed) Config() (*Config, error) {
 		StoreDir:    filepath.Join(c.DataDir, "renders"),
 		SourceDir:   filepath.Join(c.DataDir, "sources"),
 		SecretsDir:  c.StandaloneSecretsDir,
-		Gateway:     Gateway{Addr: c.GatewayAddr, Plain: c.GatewayPlain, URL: c.GatewayURL},
+		Gateway:     Gateway{Addr: c.GatewayAddr, Plain: c.GatewayPlain, URL: c.GatewayURL, Drain: c.GatewayDrain},
 		AgentImage:  c.AgentImage,
 		MetricsAddr: c.MetricsAddr,
 		LogJSON:     c.LogFormat == LogJSON,

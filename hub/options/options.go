@@ -18,6 +18,9 @@ const (
 	DefaultGatewayAddr = ":8443"
 	DefaultMetricsAddr = ":8081"
 	DefaultResync      = 2 * time.Minute
+	// DefaultGatewayDrain leaves time for the rest of an ordered end within the
+	// manifest's terminationGracePeriodSeconds.
+	DefaultGatewayDrain = 25 * time.Second
 	// DefaultGatewayURL is the gateway's Service in the host cluster. Agents
 	// elsewhere need an address that they can reach.
 	DefaultGatewayURL = "wss://convoy-gateway.convoy-system.svc:443"
@@ -44,6 +47,7 @@ type Options struct {
 	GatewayAddr  string
 	GatewayPlain bool
 	GatewayURL   string
+	GatewayDrain time.Duration
 	AgentImage   string
 
 	MetricsAddr string
@@ -58,12 +62,13 @@ type Options struct {
 // New gives the defaults.
 func New() *Options {
 	o := &Options{
-		API:         apiserver.NewOptions(),
-		GatewayAddr: DefaultGatewayAddr,
-		MetricsAddr: DefaultMetricsAddr,
-		LogFormat:   LogText,
-		Roles:       RolesAll,
-		Resync:      DefaultResync,
+		API:          apiserver.NewOptions(),
+		GatewayAddr:  DefaultGatewayAddr,
+		GatewayDrain: DefaultGatewayDrain,
+		MetricsAddr:  DefaultMetricsAddr,
+		LogFormat:    LogText,
+		Roles:        RolesAll,
+		Resync:       DefaultResync,
 	}
 	// Decided by Complete: loopback without a host cluster, all addresses with one.
 	o.API.SecureServing.BindAddress = nil
@@ -93,6 +98,7 @@ func (o *Options) Flags() *cliflag.NamedFlagSets {
 	gateway := f.FlagSet("gateway")
 	gateway.StringVar(&o.GatewayAddr, "gateway-addr", o.GatewayAddr, "Address where agents dial in.")
 	gateway.BoolVar(&o.GatewayPlain, "gateway-plain", o.GatewayPlain, "Serve the gateway without outer TLS, behind something that terminates it. The inner TLS stays.")
+	gateway.DurationVar(&o.GatewayDrain, "gateway-drain-timeout", o.GatewayDrain, "How long an ordered end waits for agents that were asked to go; 0: they are cut off at once, and come back as after a crash.")
 	gateway.StringVar(&o.GatewayURL, "gateway-url", o.GatewayURL, "Where agents reach the gateway, told to them when they join, as in wss://convoy.example:443. Empty: the gateway's Service, or the loopback address with --standalone.")
 	gateway.StringVar(&o.AgentImage, "agent-image", o.AgentImage, "Image of the agent, told to installers.")
 

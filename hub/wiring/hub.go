@@ -288,7 +288,7 @@ func (h *hub) makeGateway(context.Context) error {
 				h.reporter.Connected(id)
 			}
 		},
-		Registerer: h.registry,
+		DrainTimeout: waitForAgents(h.config.Gateway.Drain), Registerer: h.registry,
 	})
 	if err != nil {
 		return fmt.Errorf("make the gateway: %w", err)

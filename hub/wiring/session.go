@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -89,6 +90,14 @@ func (a *agents) Newest(ctx context.Context, cluster tunnel.ClusterID, release t
 		return nil, fmt.Errorf("the agent of %s: %w", cluster, err)
 	}
 	return &newest, nil
+}
+
+// waitForAgents is the drain timeout as the gateway takes it, where 0 means its default.
+func waitForAgents(configured time.Duration) time.Duration {
+	if configured == 0 {
+		return -1
+	}
+	return configured
 }
 
 // gatewayNames are what the gateway's certificate outside the websocket is for:

@@ -112,7 +112,7 @@ func NewCA(now time.Time) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 func (h *Hub) Options() gateway.Options {
 	return gateway.Options{
 		Addr: "127.0.0.1:0", HubID: h.ID, CA: h.CA, CASigner: h.CASigner, OrderKeys: func() [][]byte { return [][]byte{h.OrderPublic()} },
-		Version: "test", Orders: h, Blobs: h, Reports: h, Clusters: h, Held: h, Resets: h, Now: h.Now,
+		Version: "test", Orders: h, Blobs: h, Reports: h, Clusters: h, Held: h, Resets: h, Now: h.Now, DrainTimeout: -1,
 	}
 }
 
@@ -173,6 +173,16 @@ func (h *Hub) NewToken(id tunnel.ClusterID, url string, ttl time.Duration) (tunn
 	}
 	h.clusters[id.UID] = c
 	return token, nil
+}
+
+// Change changes a Cluster's status behind the gateway's back, as another writer
+// would, without counting.
+func (h *Hub) Change(uid string, change func(*v1alpha1.ClusterStatus)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.clusters[uid].DeepCopy()
+	change(&c.Status)
+	h.clusters[uid] = c
 }
 
 // DeleteCluster forgets a Cluster.

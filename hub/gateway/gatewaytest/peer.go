@@ -30,6 +30,9 @@ type Peer struct {
 	Cert   *tls.Certificate // after Join
 	CA     *x509.Certificate
 
+	// Hello that Session says.
+	Hello tunnel.Hello
+
 	// Connect makes the connection underneath. Default: TCP.
 	Connect func(ctx context.Context, network, addr string) (net.Conn, error)
 	// Header of the websocket's request.
@@ -47,7 +50,8 @@ func (h *Hub) NewPeer(token tunnel.Token) (*Peer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make client key: %w", err)
 	}
-	return &Peer{Token: token, Bound: bound, Client: client, CA: h.CA, Connect: (&net.Dialer{}).DialContext, Now: h.Now}, nil
+	return &Peer{Token: token, Bound: bound, Client: client, CA: h.CA, Connect: (&net.Dialer{}).DialContext, Now: h.Now,
+		Hello: tunnel.Hello{AgentVersion: "test", KubernetesVersion: "v1.37.2", TargetUID: "target"}}, nil
 }
 
 // Websocket dials and returns the connection in which TLS is to start.
@@ -149,6 +153,22 @@ func (p *Peer) Keep(answer tunnel.CertificateAnswer) error {
 	return nil
 }
 
+// Renew gets the next certificate over a session, and keeps it.
+func (p *Peer) Renew(ctx context.Context, c *tunnel.Client) error {
+	public, err := x509.MarshalPKIXPublicKey(p.Client.Public())
+	if err != nil {
+		return fmt.Errorf("encode client key: %w", err)
+	}
+	var answer tunnel.CertificateAnswer
+	if err := c.Call(ctx, http.MethodPost, "/v1/renew", tunnel.RenewRequest{ClientKey: public}, &answer); err != nil {
+		return err // says what failed
+	}
+	return p.Keep(answer)
+}
+
+// Clone is another agent with the same identity.
+func (p *Peer) Clone() *Peer { other := *p; return &other }
+
 // Session is an open session that has said hello.
 func (p *Peer) Session(ctx context.Context) (*tunnel.Session, *tunnel.Client, error) {
 	s, err := p.Open(ctx, p.Cert)
@@ -156,7 +176,7 @@ func (p *Peer) Session(ctx context.Context) (*tunnel.Session, *tunnel.Client, er
 		return nil, nil, err
 	}
 	c := tunnel.NewClient(s)
-	if err := c.Call(ctx, http.MethodPost, "/v1/hello", tunnel.Hello{AgentVersion: "test", KubernetesVersion: "v1.37.2", TargetUID: "target"}, nil); err != nil {
+	if err := c.Call(ctx, http.MethodPost, "/v1/hello", p.Hello, nil); err != nil {
 		return nil, nil, errors.Join(err, s.Close())
 	}
 	return s, c, nil
