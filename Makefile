@@ -104,6 +104,10 @@ demo-down: bin/convoy-demo ## End what `make demo` left running.
 bin/convoy-demo:
 	@go build -o $@ ./e2e/demo
 
+.PHONY: case
+case: kube ## Replay a case file on a real control plane: make case FILE=path.yaml (CASE=-manual and other flags).
+	@go run ./hack/case $(CASE) $(or $(FILE),$(error FILE is missing: make case FILE=path.yaml))
+
 .PHONY: cluster
 cluster: ## Start a control plane for a person: make cluster NAME=x.
 	@go run ./hack/cluster up "$(or $(NAME),$(error NAME is missing: make cluster NAME=x))"

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/e2e/gitserver"
+	"kumodo.io/convoy/e2e/install"
+)
+
+// defaultRelease and defaultCluster are what a case means that names none.
+const (
+	defaultRelease = "r1"
+	defaultCluster = "edge"
+)
+
+// Options of a Player.
+type Options struct {
+	// Out takes what is printed.
+	Out io.Writer
+	// Rest is the longest wait for a Release to be at rest; a minute when zero.
+	Rest time.Duration
+	// Manual makes Releases with syncPolicy.automatic false: drift is shown and not
+	// repaired.
+	Manual bool
+	// Full prints objects whole, with managedFields and long texts.
+	Full bool
+}
+
+// Player plays one case.
+type Player struct {
+	world    *World
+	c        *Case
+	opts     Options
+	targets  []*target
+	releases []*release
+	// seen are the objects that any inventory or live step of the case named.
+	seen []*seen
+	// others are agents beside those of the targets.
+	others []*install.DirectAgent
+	// backup is a folder with the hub's store as it was.
+	backup string
+}
+
+// release is one Release of the case, on every target.
+type release struct {
+	name, path string
+	repository *gitserver.Repository
+	// step that its content is from, commit that the content is, and asked, the sync
+	// request that followed, by target.
+	step    *Step
+	commit  string
+	asked   map[*target]string
+	deleted bool
+}
+
+// NewPlayer makes a Player. Begin, Step for each step, and End play the case; Play
+// does all of it.
+func NewPlayer(world *World, c *Case, opts Options) *Player {
+	if opts.Rest == 0 {
+		opts.Rest = defaultRest
+	}
+	if opts.Out == nil {
+		opts.Out = io.Discard
+	}
+	return &Player{world: world, c: c, opts: opts}
+}
+
+// Play plays the whole case. Whether its statements hold is for the reader; an error is
+// one of the player's.
+func (p *Player) Play(ctx context.Context) (err error) {
+	defer func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		err = errors.Join(err, p.End(end))
+	}()
+	if err := p.Begin(ctx); err != nil {
+		return err
+	}
+	for _, s := range p.c.Steps {
+		if err := p.Step(ctx, s); err != nil {
+			return fmt.Errorf("%s:%d: step %s: %w", p.c.File, s.Line, s.Name, err)
+		}
+	}
+	return nil
+}
+
+// Begin makes the namespaces and joins the edge.
+func (p *Player) Begin(ctx context.Context) error {
+	p.say("%s  %s\n# do: %s\n# right: %s\n", p.c.ID, p.c.Class, p.c.Do, p.c.Right)
+	for _, s := range p.c.Steps {
+		if s.Do != doHealth && s.Do != doCheck {
+			t, err := p.join(ctx, p.world.Edge, p.c.Namespace(), defaultCluster)
+			if t != nil {
+				p.targets = append(p.targets, t)
+			}
+			if err != nil {
+				return err
+			}
+			return p.namespaceOn(ctx, t)
+		}
+	}
+	return nil // health rules alone need no cluster
+}
+
+func (p *Player) namespaceOn(ctx context.Context, t *target) error {
+	if p.c.renders(p.c.Namespace()) {
+		return nil
+	}
+	return ensureNamespace(ctx, t.cube.plane, p.c.Namespace())
+}
+
+// End stops what the case started and leaves the objects. The hub forgets the case.
+func (p *Player) End(ctx context.Context) error {
+	var errs []error
+	for _, agent := range p.others {
+		if agent.Process().Running() {
+			errs = append(errs, agent.Stop(ctx))
+		}
+	}
+	if !p.world.Hub.Process().Running() {
+		errs = append(errs, p.world.Hub.Up(ctx))
+	}
+	for _, t := range p.targets {
+		if process := t.agent.Process(); process != nil && process.Running() {
+			errs = append(errs, t.agent.Stop(ctx))
+		}
+		for _, r := range p.releases {
+			// The agent is away, so that the deletion takes nothing from the cluster.
+			errs = append(errs, p.keepAndDelete(ctx, t, r))
+		}
+		err := p.world.Hub.Plane.Dynamic().Resource(install.Clusters).Namespace(t.namespace).Delete(ctx, t.cluster, metav1.DeleteOptions{})
+		if !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+	}
+	if p.backup != "" {
+		errs = append(errs, os.RemoveAll(p.backup))
+	}
+	return errors.Join(errs...)
+}
+
+func (p *Player) keepAndDelete(ctx context.Context, t *target, r *release) error {
+	client := p.world.Hub.Plane.Dynamic().Resource(install.Releases).Namespace(t.namespace)
+	_, err := client.Patch(ctx, r.name, types.MergePatchType, []byte(`{"spec":{"deletionPolicy":{"keepWorkloads":true}}}`), metav1.PatchOptions{})
+	if err == nil {
+		err = client.Delete(ctx, r.name, metav1.DeleteOptions{})
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err //nolint:wrapcheck // names the Release
+}
+
+// Step plays one step.
+func (p *Player) Step(ctx context.Context, s *Step) error {
+	title := s.Do
+	if s.Release != "" {
+		title += " of Release " + s.Release
+	}
+	p.say("\n=== %s (%s, line %d)\n", s.Name, title, s.Line)
+	if len(s.Unknown) > 0 {
+		p.say("# keys that the player does not know, not used: %s\n", strings.Join(s.Unknown, ", "))
+	}
+	switch s.Do {
+	case doRender, doFiles:
+		p.tell(s.Note)
+		return p.content(ctx, s)
+	case doLive:
+		return p.live(ctx, s)
+	case doHealth:
+		p.tell(s.Note)
+		return p.health(s)
+	case doEvent:
+		p.say("%s\n", s.What)
+		p.tell(s.Note)
+		return p.event(ctx, s)
+	default:
+		p.tell(s.Note)
+		return p.check(ctx, s)
+	}
+}
+
+func (p *Player) say(format string, args ...any) { fmt.Fprintf(p.opts.Out, format, args...) }
+
+func (p *Player) tell(note string) {
+	if note != "" {
+		p.say("# note, for you to do or to weigh: %s\n", note)
+	}
+}
+
+// content makes the documents of a step the content of its Release, on all targets.
+func (p *Player) content(ctx context.Context, s *Step) error {
+	switch s.Kind {
+	case "", "raw":
+	case "helm", "kustomize":
+		p.say("# NOT BUILT YET: content of kind %s. The files are committed as they are and read as raw manifests.\n", s.Kind)
+		if s.Values != "" {
+			p.say("# its values are not used:\n%s", indent(s.Values, "#   "))
+		}
+	default:
+		p.say("# content of kind %q is not known; read as raw manifests\n", s.Kind)
+	}
+	files, links, err := p.c.files(s)
+	if err != nil {
+		return err
+	}
+	r, err := p.release(ctx, s, files)
+	if err != nil {
+		return err
+	}
+	if err := p.commit(ctx, r, s.Name, files, links); err != nil {
+		return err
+	}
+	r.step = s
+	p.say("# %d files committed as %.10s, Release path %s\n", len(files), r.commit, r.path)
+	if err := p.publish(ctx, r); err != nil {
+		return err
+	}
+	return p.settle(ctx, r)
+}
+
+// release finds or makes the Release of a step. Its path stays what it was at first.
+func (p *Player) release(ctx context.Context, s *Step, files map[string]string) (*release, error) {
+	name := s.Release
+	if name == "" {
+		name = defaultRelease
+	}
+	at := slices.IndexFunc(p.releases, func(r *release) bool { return r.name == name })
+	if at < 0 {
+		repository, err := p.world.Git.Repository(ctx, strings.ToLower(p.c.ID)+"--"+name)
+		if err != nil {
+			return nil, fmt.Errorf("release %s: %w", name, err)
+		}
+		at = len(p.releases)
+		p.releases = append(p.releases, &release{name: name, path: folderOf(files), repository: repository, asked: map[*target]string{}})
+	}
+	r := p.releases[at]
+	if s.Path != "" {
+		r.path = s.Path
+	}
+	return r, nil
+}
+
+// folderOf is what a Release's path is when nobody says it: folder app if there is one,
+// the one folder that all files lie in, or everything.
+func folderOf(files map[string]string) string {
+	folders := map[string]bool{}
+	for path := range files {
+		first, _, nested := strings.Cut(path, "/")
+		if !nested {
+			first = "."
+		}
+		folders[first] = true
+	}
+	if folders[contentFolder] {
+		return contentFolder
+	}
+	if len(folders) == 1 {
+		for folder := range folders {
+			return folder
+		}
+	}
+	return "."
+}
+
+// commit replaces the repository's tree.
+func (p *Player) commit(ctx context.Context, r *release, message string, files, links map[string]string) (err error) {
+	dir := r.repository.Dir()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("work tree: %w", err)
+	}
+	for _, entry := range entries {
+		if entry.Name() != ".git" {
+			if err := os.RemoveAll(filepath.Join(dir, entry.Name())); err != nil {
+				return fmt.Errorf("work tree: %w", err)
+			}
+		}
+	}
+	for path, text := range files {
+		if err := place(dir, path, func(full string) error { return os.WriteFile(full, []byte(text), 0o644) }); err != nil {
+			return err
+		}
+	}
+	for path, to := range links {
+		if err := place(dir, path, func(full string) error { return os.Symlink(to, full) }); err != nil {
+			return err
+		}
+	}
+	if r.commit, err = r.repository.Push(ctx, message); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+// place writes below dir and nowhere else.
+func place(dir, path string, write func(string) error) error {
+	if !filepath.IsLocal(path) {
+		return fmt.Errorf("%w: path %q leads out of the tree", ErrCase, path)
+	}
+	full := filepath.Join(dir, filepath.FromSlash(path))
+	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+		return fmt.Errorf("work tree: %w", err)
+	}
+	if err := write(full); err != nil {
+		return fmt.Errorf("work tree: %w", err)
+	}
+	return nil
+}
+
+// publish makes the Release on every target, or asks for a sync of it.
+func (p *Player) publish(ctx context.Context, r *release) error {
+	for _, t := range p.targets {
+		if err := p.publishOn(ctx, t, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Player) publishOn(ctx context.Context, t *target, r *release) error {
+	client := p.world.Hub.Plane.Dynamic().Resource(install.Releases).Namespace(t.namespace)
+	_, err := client.Get(ctx, r.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		r.deleted = false
+		source := strings.ToLower(p.c.ID) + "--" + r.name
+		if err := p.world.Hub.Source(ctx, p.world.Git, t.namespace, source, metav1.Duration{Duration: 10 * time.Second}); err != nil {
+			return err
+		}
+		err := p.world.Hub.ApplyObjects(ctx, install.Release(t.namespace, r.name, t.cluster, source, r.path, func(out *corev1alpha1.Release) {
+			if p.opts.Manual {
+				out.Spec.SyncPolicy.Automatic = new(bool)
+			}
+		}))
+		if err != nil || !p.opts.Manual {
+			return err
+		}
+	} else if err != nil {
+		return err //nolint:wrapcheck // names the Release
+	}
+	return p.sync(ctx, t, r)
+}
+
+// sync asks for what the source has now.
+func (p *Player) sync(ctx context.Context, t *target, r *release) error {
+	at := time.Now().UTC().Format(time.RFC3339Nano)
+	body := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}},"spec":{"content":{"path":%q}}}`, corev1alpha1.AnnotationSyncRequestedAt, at, r.path)
+	_, err := p.world.Hub.Plane.Dynamic().Resource(install.Releases).Namespace(t.namespace).Patch(ctx, r.name, types.MergePatchType, []byte(body), metav1.PatchOptions{})
+	r.asked[t] = at
+	return err //nolint:wrapcheck // names the Release
+}
+
+func indent(text, by string) string {
+	return by + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n"+by) + "\n"
+}

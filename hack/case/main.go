@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command case replays case files on a real control plane: a hub beside its host, an
+// edge cluster with an agent, a Git server. At each check it prints conditions,
+// inventory and live objects, and beneath them what should be true; the reader judges.
+// It exits with 0 unless it could not play a case. It drives the whole flow from
+// outside; make case calls it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"kumodo.io/convoy/e2e/cases"
+)
+
+const usage = `usage: case [flags] FILE...
+
+Replays case files (e2e/testdata/cases/README.md) on real control planes that are
+started for it and ended afterwards.
+
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "case:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) (err error) {
+	flags := flag.NewFlagSet("case", flag.ContinueOnError)
+	opts := cases.Options{Out: os.Stdout}
+	flags.DurationVar(&opts.Rest, "rest", time.Minute, "longest wait for a Release to be at rest")
+	flags.BoolVar(&opts.Manual, "manual", false, "make Releases with syncPolicy.automatic: false, so that drift is shown and not repaired")
+	flags.BoolVar(&opts.Full, "full", false, "print objects whole, with managedFields and long texts")
+	check := flags.Bool("check", false, "read the files and play nothing")
+	flags.Usage = func() {
+		fmt.Fprint(flags.Output(), usage)
+		flags.PrintDefaults()
+	}
+	if err := flags.Parse(args); err != nil {
+		return err //nolint:wrapcheck // printed by the package
+	}
+	if flags.NArg() == 0 {
+		flags.Usage()
+		return errors.New("no file given")
+	}
+	// All are read before anything is started.
+	var all []*cases.Case
+	for _, path := range flags.Args() {
+		c, err := cases.Read(path)
+		if err != nil {
+			return err
+		}
+		all = append(all, c)
+	}
+	if *check {
+		return nil
+	}
+	fmt.Fprintln(os.Stderr, "starting a hub and an edge cluster; the first time their programs are built, which takes minutes")
+	world, err := cases.Start(ctx)
+	defer func() { err = errors.Join(err, world.Close()) }()
+	if err != nil {
+		return err
+	}
+	for _, c := range all {
+		if err := cases.NewPlayer(world, c, opts).Play(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
