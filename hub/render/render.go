@@ -104,6 +104,8 @@ type Job struct {
 	Path     string
 	// Namespace for namespaced objects that name none.
 	Namespace string
+	// AllowEmpty: a path without objects is a render of nothing, and no failure.
+	AllowEmpty bool
 }
 
 // Result describes a render in the store.
@@ -151,7 +153,7 @@ func (r *Renderer) render(ctx context.Context, m *member, job Job) (result Resul
 	layers := newLayers(ctx, r, salt)
 	var failure *workerFailure
 	var done workerDone
-	err = m.Do(ctx, jobTime, workerJob{Namespace: job.Namespace}, tagged{files}, func(kind worker.Kind, payload []byte) error {
+	err = m.Do(ctx, jobTime, workerJob{Namespace: job.Namespace, AllowEmpty: job.AllowEmpty}, tagged{files}, func(kind worker.Kind, payload []byte) error {
 		switch kind {
 		case worker.Data:
 			return layers.write(payload)

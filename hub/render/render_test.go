@@ -259,6 +259,12 @@ func TestPR06EmptyRendersAreToldFromMissingPaths(t *testing.T) {
 		_, err := w.render(t, caseTree(t, "PR-06", step))
 		wantFailure(t, err, "EmptyRender", "there are no objects under the path")
 	}
+	for _, step := range []string{"v2", "v3"} {
+		result, err := w.Render(t.Context(), render.Job{Tenant: "team", Snapshot: caseTree(t, "PR-06", step), Path: "app", Namespace: "team", AllowEmpty: true})
+		if err != nil || result.Count != 0 || result.Objects.Digest == "" {
+			t.Errorf("with the permission to be empty: %+v, %v", result, err)
+		}
+	}
 	// v4 needs a tree in which the path is missing, and so a snapshot.
 	snapshot := snapshotOf(t, caseTree(t, "PR-06", "v4"))
 	_, err := w.render(t, snapshot)

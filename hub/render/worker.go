@@ -21,7 +21,8 @@ const WorkerName = "render-worker"
 
 // workerJob goes to a render worker; the files follow as a tar.
 type workerJob struct {
-	Namespace string `json:"namespace"`
+	Namespace  string `json:"namespace"`
+	AllowEmpty bool   `json:"allowEmpty,omitempty"`
 }
 
 // workerDone comes back after the stream of manifest.Set.WritePlain.
@@ -90,6 +91,9 @@ func renderTar(call *worker.Call, job workerJob) (manifest.Summary, error) {
 		// A parent that is gone is noticed when the answer is written.
 		_ = call.At(name)
 	})
+	if errors.Is(err, content.ErrEmpty) && job.AllowEmpty {
+		set, err = &manifest.Set{Namespace: job.Namespace}, nil
+	}
 	if err != nil {
 		return manifest.Summary{}, err
 	}

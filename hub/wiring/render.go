@@ -29,7 +29,7 @@ func (r renderer) Render(ctx context.Context, job release.Job) (release.Rendered
 		return release.Rendered{}, fmt.Errorf("%w: %T", errSnapshot, job.Snapshot)
 	}
 	result, err := r.Renderer.Render(ctx, render.Job{
-		Tenant: job.Tenant, Snapshot: content.Snapshot, Path: job.Path, Namespace: job.Namespace,
+		Tenant: job.Tenant, Snapshot: content.Snapshot, Path: job.Path, Namespace: job.Namespace, AllowEmpty: job.AllowEmpty,
 	})
 	if err != nil {
 		return release.Rendered{}, err

@@ -154,7 +154,7 @@ func (r *release) plan(ctx context.Context, order tunnel.Order, render *Render) 
 		render: render, count: reader.Header().Count,
 		namespaces: map[string]bool{}, kinds: map[groupKind]definition{},
 	}
-	if p.count == 0 {
+	if p.count == 0 && !order.Policy.AllowEmpty {
 		return nil, refuse(v1alpha1.ReasonEmptyRender, errors.New("the render holds no object; what runs is kept"))
 	}
 	for {

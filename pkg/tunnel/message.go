@@ -45,7 +45,8 @@ type Policy struct {
 	ForceConflicts bool   `json:"forceConflicts"`
 	Replace        bool   `json:"replace"` // immutable fields: delete and create again
 	PruneOrphaned  bool   `json:"pruneOrphaned"`
-	Namespace      string `json:"namespace"` // for namespaced objects that name none
+	AllowEmpty     bool   `json:"allowEmpty,omitempty"` // a render without objects is meant: prune all
+	Namespace      string `json:"namespace"`            // for namespaced objects that name none
 }
 
 // Order is what the hub signs for one Release on one Cluster.

@@ -27,6 +27,7 @@ func policyOf(release *v1alpha1.Release) tunnel.Policy {
 		ForceConflicts: p.Conflicts == v1alpha1.ConflictsForce,
 		Replace:        p.Immutable == v1alpha1.ImmutableReplace,
 		PruneOrphaned:  p.Prune.Orphaned == nil || *p.Prune.Orphaned,
+		AllowEmpty:     p.Prune.AllowEmpty,
 		Namespace:      release.Namespace,
 	}
 }

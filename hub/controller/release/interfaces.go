@@ -58,6 +58,8 @@ type Job struct {
 	Snapshot  Snapshot
 	Path      string
 	Namespace string
+	// AllowEmpty: no objects are a render of nothing.
+	AllowEmpty bool
 }
 
 // Rendered is a render as stored.

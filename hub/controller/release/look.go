@@ -167,9 +167,11 @@ func (r *Reconciler) render(ctx context.Context, w *work) error {
 	}
 	rendered, err := r.Renderer.Render(ctx, Job{
 		Tenant: release.Namespace, Snapshot: w.snapshot, Path: contentPath(release), Namespace: release.Namespace,
+		AllowEmpty: release.Spec.SyncPolicy.Prune.AllowEmpty,
 	})
-	if err == nil && rendered.Count == 0 {
-		// Nothing to apply is never taken for an order to delete everything.
+	if err == nil && rendered.Count == 0 && !release.Spec.SyncPolicy.Prune.AllowEmpty {
+		// Nothing to apply is not taken for an order to delete everything, unless it
+		// was said beforehand that it may be.
 		w.fail(corev1alpha1.ReasonEmptyRender, "there is nothing to apply; what runs is kept")
 		w.note.failed = w.outcome.Rendered
 		r.metrics.renders.WithLabelValues("failed").Inc()

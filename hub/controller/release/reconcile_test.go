@@ -5,6 +5,7 @@ package release_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,6 +135,21 @@ func TestPR06AnEmptyRenderNeverBecomesAnOrder(t *testing.T) {
 	if *r.Status.Order != *before.Status.Order {
 		t.Error("there is another order")
 	}
+}
+
+func TestPR06AnEmptyRenderIsOrderedWhereTheReleaseAllowsIt(t *testing.T) {
+	s := newStage(t)
+	s.reachable(true)
+	before := s.ready("web")
+	s.git.push("2", map[string]string{"app": ""})
+	s.edit("web", func(r *corev1alpha1.Release) {
+		r.Spec.SyncPolicy.Prune.AllowEmpty = true
+		r.Annotations = map[string]string{corev1alpha1.AnnotationSyncRequestedAt: "t1"}
+	})
+	s.until("web", "a newer order", func(r *corev1alpha1.Release) bool {
+		return r.Status.Order != nil && r.Status.Sequence > before.Status.Sequence && r.Status.Render.Count == 0 &&
+			strings.Contains(r.Status.Order.Payload, `"allowEmpty":true`)
+	})
 }
 
 func TestForceRendersAndOrdersAgainAlthoughNothingChanged(t *testing.T) {
