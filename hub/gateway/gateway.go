@@ -38,16 +38,17 @@ type Options struct {
 
 	// HubID in certificates and orders.
 	HubID string
-	// CA and CASigner sign all certificates of the links.
+	// CA and CASigner sign the certificates of agents.
 	CA       *x509.Certificate
 	CASigner crypto.Signer
+	// ServerCA and ServerSigner sign the certificates of the gateway itself: an older
+	// CA, as long as there may be agents that know no other. Default: CA, CASigner.
+	ServerCA     *x509.Certificate
+	ServerSigner crypto.Signer
 	// HubCAs are all CAs that agents and hub may prove themselves with, old and new.
-	// Asked for at each handshake and hello, so it may change. Default: CA alone. One
-	// that does not contain CA is completed with it.
+	// Asked for at each handshake and hello, so they may change. CA and ServerCA need
+	// not be among them. Default: none but these.
 	HubCAs func() []*x509.Certificate
-	// CAChain are further certificates, DER, that the hub shows: those that lead from
-	// an older CA that agents know to CA. May be nil.
-	CAChain [][]byte
 	// OrderKeys are the public keys that agents are told to trust for orders, old and
 	// new; at least one. Asked for at each hello, so they may change.
 	OrderKeys func() [][]byte
@@ -132,6 +133,9 @@ func New(o Options) (*Gateway, error) {
 	if o.DrainTimeout == 0 {
 		o.DrainTimeout = DrainTimeout
 	}
+	if o.ServerCA == nil && o.ServerSigner == nil {
+		o.ServerCA, o.ServerSigner = o.CA, o.CASigner
+	}
 	if len(o.Names) == 0 {
 		o.Names = []string{"localhost", "127.0.0.1", "::1"}
 	}
@@ -140,7 +144,7 @@ func New(o Options) (*Gateway, error) {
 	}
 	g := &Gateway{
 		opts:   o,
-		issuer: tunnel.Issuer{Hub: o.HubID, CA: o.CA, Signer: o.CASigner, Chain: o.CAChain},
+		issuer: tunnel.Issuer{Hub: o.HubID, CA: o.CA, Signer: o.CASigner},
 		budget: tunnel.NewBudget(tunnel.StreamBudget),
 
 		enroll:   rate.NewLimiter(EnrollRate, EnrollBurst),
@@ -163,8 +167,9 @@ func New(o Options) (*Gateway, error) {
 	}
 	g.admission = newAdmission(perIP)
 	g.metrics = newMetrics(o.Registerer, g)
-	g.inside = &leaf{issuer: g.issuer, names: []string{tunnel.HubServerName(o.HubID)}, now: o.Now}
-	g.outer = &leaf{issuer: g.issuer, names: o.Names, now: o.Now}
+	server := tunnel.Issuer{Hub: o.HubID, CA: o.ServerCA, Signer: o.ServerSigner}
+	g.inside = &leaf{issuer: server, names: []string{tunnel.HubServerName(o.HubID)}, now: o.Now}
+	g.outer = &leaf{issuer: server, names: o.Names, now: o.Now}
 	if _, err := g.trusted.get(g); err != nil {
 		return nil, err
 	}
@@ -189,11 +194,18 @@ func check(o Options) error {
 	need(o.OrderKeys != nil && len(o.OrderKeys()) > 0, "the key that orders are signed with")
 	need(o.Orders != nil && o.Blobs != nil && o.Reports != nil && o.Clusters != nil, "one of Orders, Blobs, Reports, Clusters")
 	need(o.Held != nil && o.Resets != nil, "one of Held, Resets")
-	if o.CA != nil && o.CASigner != nil {
+	need(o.ServerCA != nil && o.ServerCA.IsCA, "the CA that the gateway proves itself with")
+	need(o.ServerSigner != nil, "the key of the CA that the gateway proves itself with")
+	fits := func(ca *x509.Certificate, signer crypto.Signer) {
+		if ca == nil || signer == nil {
+			return // said already
+		}
 		type comparable interface{ Equal(crypto.PublicKey) bool }
-		public, ok := o.CA.PublicKey.(comparable)
-		need(ok && public.Equal(o.CASigner.Public()), "the key of that CA (another was given)")
+		public, ok := ca.PublicKey.(comparable)
+		need(ok && public.Equal(signer.Public()), "the key of that CA (another was given)")
 	}
+	fits(o.CA, o.CASigner)
+	fits(o.ServerCA, o.ServerSigner)
 	return errors.Join(missing...)
 }
 

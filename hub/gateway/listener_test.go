@@ -31,20 +31,22 @@ func TestAGatewayThatCouldNotAuthenticateAgentsDoesNotStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	cases := map[string]func(*gateway.Options){
-		"no address":                   func(o *gateway.Options) { o.Addr = "" },
-		"no hub id":                    func(o *gateway.Options) { o.HubID = "" },
-		"no client CA":                 func(o *gateway.Options) { o.CA = nil },
-		"a CA that is none":            func(o *gateway.Options) { leaf := *o.CA; leaf.IsCA = false; o.CA = &leaf },
-		"no CA key":                    func(o *gateway.Options) { o.CASigner = nil },
-		"the key of another CA":        func(o *gateway.Options) { o.CASigner = otherKey },
-		"no order keys":                func(o *gateway.Options) { o.OrderKeys = nil },
-		"an empty list of order keys":  func(o *gateway.Options) { o.OrderKeys = func() [][]byte { return nil } },
-		"nobody who takes orders back": func(o *gateway.Options) { o.Held = nil },
-		"nobody who knows of resets":   func(o *gateway.Options) { o.Resets = nil },
-		"nobody who knows orders":      func(o *gateway.Options) { o.Orders = nil },
-		"nobody who has blobs":         func(o *gateway.Options) { o.Blobs = nil },
-		"nobody who takes reports":     func(o *gateway.Options) { o.Reports = nil },
-		"nobody who knows clusters":    func(o *gateway.Options) { o.Clusters = nil },
+		"no address":                     func(o *gateway.Options) { o.Addr = "" },
+		"no hub id":                      func(o *gateway.Options) { o.HubID = "" },
+		"no client CA":                   func(o *gateway.Options) { o.CA = nil },
+		"a CA that is none":              func(o *gateway.Options) { leaf := *o.CA; leaf.IsCA = false; o.CA = &leaf },
+		"no CA key":                      func(o *gateway.Options) { o.CASigner = nil },
+		"the key of another CA":          func(o *gateway.Options) { o.CASigner = otherKey },
+		"half of a server CA":            func(o *gateway.Options) { o.ServerCA = o.CA },
+		"a server CA with another's key": func(o *gateway.Options) { o.ServerCA, o.ServerSigner = o.CA, otherKey },
+		"no order keys":                  func(o *gateway.Options) { o.OrderKeys = nil },
+		"an empty list of order keys":    func(o *gateway.Options) { o.OrderKeys = func() [][]byte { return nil } },
+		"nobody who takes orders back":   func(o *gateway.Options) { o.Held = nil },
+		"nobody who knows of resets":     func(o *gateway.Options) { o.Resets = nil },
+		"nobody who knows orders":        func(o *gateway.Options) { o.Orders = nil },
+		"nobody who has blobs":           func(o *gateway.Options) { o.Blobs = nil },
+		"nobody who takes reports":       func(o *gateway.Options) { o.Reports = nil },
+		"nobody who knows clusters":      func(o *gateway.Options) { o.Clusters = nil },
 	}
 	for name, change := range cases {
 		o := hub.Options()

@@ -39,6 +39,9 @@ func (g *Gateway) trust() *trust {
 
 func (c *trustCache) get(g *Gateway) (*trust, error) {
 	cas := []*x509.Certificate{g.opts.CA}
+	if !g.opts.CA.Equal(g.opts.ServerCA) {
+		cas = append(cas, g.opts.ServerCA)
+	}
 	if g.opts.HubCAs != nil {
 		for _, ca := range g.opts.HubCAs() {
 			if ca != nil && ca.IsCA && !slices.ContainsFunc(cas, ca.Equal) {

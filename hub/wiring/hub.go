@@ -4,7 +4,6 @@ package wiring
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -165,8 +164,8 @@ func (h *hub) startServer(ctx context.Context) error {
 	server, err := apiserver.New(ctx, apiserver.Config{
 		Options: h.config.API, Host: h.config.Host, Serving: h.keys.ServingCA, HubCA: h.keys.HubCA.PEM,
 		Join: apiserver.JoinInfo{
-			GatewayURL: h.config.Gateway.URL, HubID: h.keys.HubID, HubCA: string(h.keys.HubCA.PEM), CAPin: h.keys.HubCA.Pin(),
-			OrderKeys: []string{base64.StdEncoding.EncodeToString(h.keys.OrderKey.Public)}, AgentImage: h.config.AgentImage,
+			GatewayURL: h.config.Gateway.URL, HubID: h.keys.HubID, HubCA: string(h.keys.GatewayCA().PEM), CAPin: h.keys.GatewayCA().Pin(),
+			OrderKeys: h.orderKeyTexts(), AgentImage: h.config.AgentImage,
 		},
 		Hub: h.about, Backup: h.backups,
 		ReadyzChecks: []healthz.HealthChecker{h.ready},
@@ -279,7 +278,8 @@ func (h *hub) makeGateway(context.Context) error {
 	made, err := gateway.New(gateway.Options{
 		Addr: h.config.Gateway.Addr, Plain: h.config.Gateway.Plain, Names: gatewayNames(h.config.Gateway.Addr, h.config.Gateway.URL),
 		HubID: h.keys.HubID, CA: h.keys.HubCA.Certificate, CASigner: h.keys.HubCA.Signer,
-		OrderKeys: func() [][]byte { return [][]byte{h.keys.OrderKey.Public} }, Version: version.Version,
+		ServerCA: h.keys.GatewayCA().Certificate, ServerSigner: h.keys.GatewayCA().Signer,
+		HubCAs: h.hubCAs, OrderKeys: h.orderKeys, Version: version.Version,
 		Orders: h.orders, Blobs: blobs{h.objects, h.sealed}, Reports: h.reporter, Clusters: clusters{h.cache, h.reporter},
 		Held: h.reporter, Resets: h.reporter,
 		Changed: func(id tunnel.ClusterID, connected bool) {

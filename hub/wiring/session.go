@@ -58,13 +58,6 @@ func (c clusters) Reachable() []tunnel.ClusterID {
 	return out
 }
 
-// unheld stands in for who adopts orders that agents give back, and for who is
-// told that a cluster was made anew: nothing is lost, since the agent keeps both.
-type unheld struct{}
-
-func (unheld) Take(context.Context, tunnel.ClusterID, []tunnel.Signed) error { return nil }
-func (unheld) Reset(context.Context, tunnel.ClusterID) error                 { return nil }
-
 // agents asks over the sessions. The table is there once the gateway is made.
 type agents struct{ gateway *gateway.Gateway }
 

@@ -23,9 +23,6 @@ type Issuer struct {
 	Hub    string
 	CA     *x509.Certificate
 	Signer crypto.Signer
-	// Chain are further certificates, DER, that the hub shows after its own and CA:
-	// what leads agents that know another CA of this hub to this one.
-	Chain [][]byte
 }
 
 // Issued is a certificate that was, or is about to be, signed.
@@ -102,8 +99,7 @@ func (i Issuer) Server(names []string, now time.Time) (*tls.Certificate, error) 
 	if err != nil {
 		return nil, fmt.Errorf("read serving certificate: %w", err)
 	}
-	chain := append([][]byte{der, i.CA.Raw}, i.Chain...)
-	return &tls.Certificate{Certificate: chain, PrivateKey: key, Leaf: leaf}, nil
+	return &tls.Certificate{Certificate: [][]byte{der, i.CA.Raw}, PrivateKey: key, Leaf: leaf}, nil
 }
 
 func (i Issuer) template(now time.Time) (*x509.Certificate, error) {
