@@ -18,6 +18,8 @@ var (
 	ErrFormat = errors.New("etcd was written by a newer hub: run that version or a newer one")
 	// ErrShards refuses a number of shards.
 	ErrShards = errors.New("--shards is out of range")
+	// ErrBudget refuses a budget of deletions.
+	ErrBudget = errors.New("--deletion-budget-count, --deletion-budget-percent or --deletion-budget-window is out of range")
 	// ErrStandaloneFlag refuses a flag that needs a host cluster.
 	ErrStandaloneFlag = errors.New("cannot be used with --standalone: there is no host cluster")
 )

@@ -13,6 +13,13 @@ const (
 	// nodes on 443 and 10250 only.
 	DefaultSecurePort = 10250
 
+	// Defaults of the budget of deletions, and the bounds of its window.
+	DefaultBudgetCount   = 20
+	DefaultBudgetPercent = 20
+	DefaultBudgetWindow  = 10 * time.Minute
+	minBudgetWindow      = time.Second
+	maxBudgetWindow      = 24 * time.Hour
+
 	// deleteCollectionWorkers: the library's default is one, which makes the
 	// deletion of a large namespace slow.
 	deleteCollectionWorkers = 16

@@ -5,11 +5,13 @@ package apiserver
 import (
 	"fmt"
 
+	"github.com/spf13/pflag"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	cliflag "k8s.io/component-base/cli/flag"
 
+	"kumodo.io/convoy/hub/apiserver/internal/deletion"
 	"kumodo.io/convoy/hub/apiserver/shard"
 )
 
@@ -27,7 +29,12 @@ type Options struct {
 	Shards int
 	// Standalone runs without a host cluster.
 	Standalone bool
+	// Budget of deletions that uninstall something.
+	Budget Budget
 }
+
+// Budget of deletions, for each namespace and for each Cluster.
+type Budget = deletion.Budget
 
 // NewOptions gives the defaults.
 func NewOptions() *Options {
@@ -55,6 +62,7 @@ func NewOptions() *Options {
 		Features:       genericoptions.NewFeatureOptions(),
 		Admission:      admission,
 		Shards:         1,
+		Budget:         Budget{Count: DefaultBudgetCount, Percent: DefaultBudgetPercent, Window: DefaultBudgetWindow},
 	}
 }
 
@@ -69,6 +77,17 @@ func (o *Options) AddFlags(f *cliflag.NamedFlagSets) {
 	o.Admission.AddFlags(f.FlagSet("admission"))
 	f.FlagSet("api").IntVar(&o.Shards, "shards", o.Shards,
 		fmt.Sprintf("Number of shards, 1 to %d, that Clusters, Releases and sources are labelled for. The same on every hub that shares an etcd.", shard.Max))
+	o.addBudgetFlags(f.FlagSet("deletion"))
+}
+
+// addBudgetFlags adds those of deletions.
+func (o *Options) addBudgetFlags(f *pflag.FlagSet) {
+	f.IntVar(&o.Budget.Count, "deletion-budget-count", o.Budget.Count,
+		"How many deletions of Releases may uninstall something in one window, in each namespace and in each Cluster. More are held until they are confirmed. 0: no budget.")
+	f.IntVar(&o.Budget.Percent, "deletion-budget-percent", o.Budget.Percent,
+		"The same in percent of the Releases that there are when the window begins. The greater one holds.")
+	f.DurationVar(&o.Budget.Window, "deletion-budget-window", o.Budget.Window,
+		"How long a window of the deletion budget is. It begins with the first deletion.")
 }
 
 // UseKubeconfig makes everything that is asked of the host cluster go through
@@ -99,6 +118,10 @@ func (o *Options) Validate() []error {
 	}
 	if o.Shards < 1 || o.Shards > shard.Max {
 		errs = append(errs, fmt.Errorf("%w: %d, must be 1 to %d", ErrShards, o.Shards, shard.Max))
+	}
+	if b := o.Budget; b.Count < 0 || b.Percent < 0 || b.Percent > 100 || b.Window < minBudgetWindow || b.Window > maxBudgetWindow {
+		errs = append(errs, fmt.Errorf("%w: count %d (at least 0), percent %d (0 to 100), window %s (%s to %s)",
+			ErrBudget, b.Count, b.Percent, b.Window, minBudgetWindow, maxBudgetWindow))
 	}
 	if o.Etcd.EncryptionProviderConfigFilepath != "" {
 		errs = append(errs, ErrEncryptionConfig)

@@ -21,6 +21,7 @@ import (
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/hub/apiserver/cluster"
 	"kumodo.io/convoy/hub/apiserver/hub"
+	"kumodo.io/convoy/hub/apiserver/internal/deletion"
 	"kumodo.io/convoy/hub/apiserver/internal/scheme"
 )
 
@@ -41,6 +42,9 @@ type Config struct {
 	// Backup reads and writes what the hub has stored; nil: backup and restore are
 	// refused.
 	Backup hub.Backup
+	// Terminating says whether a namespace of the host is being deleted; nil: there is
+	// no host, or nobody to ask.
+	Terminating func(ctx context.Context, namespace string) (bool, error)
 	// ReadyzChecks are asked, beside the library's own, whether the hub is ready.
 	ReadyzChecks []healthz.HealthChecker
 	// Authorizer replaces the one that follows from the options, in tests.
@@ -57,14 +61,15 @@ type JoinInfo = cluster.JoinInfo
 // Server serves the API.
 type Server struct {
 	// Static after New.
-	generic  *genericapiserver.GenericAPIServer
-	storage  Storage
-	etcd     *clientv3.Client
-	url      string
-	serving  Certifier
-	clock    clock.PassiveClock
-	prepared chan struct{}
-	ready    chan struct{}
+	generic   *genericapiserver.GenericAPIServer
+	storage   Storage
+	etcd      *clientv3.Client
+	url       string
+	serving   Certifier
+	clock     clock.PassiveClock
+	recording *recording
+	prepared  chan struct{}
+	ready     chan struct{}
 }
 
 // New builds the server and its storage. It listens, and its watch caches begin
@@ -101,9 +106,14 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		return fail(fmt.Errorf("build API server: %w", err))
 	}
 	generic.ShutdownTimeout = shutdownTimeout
+	gate := deletion.New(deletion.Options{
+		Budget: c.Options.Budget, Authorizer: config.Authorization.Authorizer, Terminating: c.Terminating, Clock: c.Clock, Logger: c.Logger,
+	})
+	held := &recording{}
 	core, source, storage, err := newStorage(storageOptions{
 		scheme: sch, rest: config.RESTOptionsGetter, shards: c.Options.Shards, clock: c.Clock,
 		join: c.Join, hub: hub.Options{Status: c.Hub, Backup: c.Backup, Clock: c.Clock}, authorizer: config.Authorization.Authorizer,
+		gate: gate, recording: held,
 	})
 	if err != nil {
 		return fail(err)
@@ -118,8 +128,9 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	}
 	return &Server{
 		generic: generic, storage: storage, etcd: etcd, serving: c.Serving, clock: c.Clock,
-		url:      "https://" + localAddress(config.SecureServing.Listener.Addr()),
-		prepared: make(chan struct{}), ready: make(chan struct{}),
+		url:       "https://" + localAddress(config.SecureServing.Listener.Addr()),
+		recording: held,
+		prepared:  make(chan struct{}), ready: make(chan struct{}),
 	}, nil
 }
 

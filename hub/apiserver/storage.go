@@ -16,6 +16,7 @@ import (
 	"kumodo.io/convoy/hub/apiserver/cluster"
 	"kumodo.io/convoy/hub/apiserver/gitrepository"
 	"kumodo.io/convoy/hub/apiserver/hub"
+	"kumodo.io/convoy/hub/apiserver/internal/deletion"
 	"kumodo.io/convoy/hub/apiserver/internal/scheme"
 	"kumodo.io/convoy/hub/apiserver/inventory"
 	"kumodo.io/convoy/hub/apiserver/release"
@@ -50,15 +51,17 @@ type storageOptions struct {
 	join       cluster.JoinInfo
 	hub        hub.Options
 	authorizer authorizer.UnconditionalAuthorizer
+	gate       *deletion.Gate
+	recording  *recording
 }
 
 // newStorage builds all that is served: the maps are the API's table of contents.
 func newStorage(o storageOptions) (core, source storageMap, in Storage, err error) {
-	clusters, err := cluster.NewStorage(cluster.Options{Typer: o.scheme, REST: o.rest, Shards: o.shards, Clock: o.clock, Authorizer: o.authorizer, Join: o.join})
+	clusters, err := cluster.NewStorage(cluster.Options{Typer: o.scheme, REST: o.rest, Shards: o.shards, Clock: o.clock, Authorizer: o.authorizer, Gate: o.gate, Join: o.join})
 	if err != nil {
 		return nil, nil, Storage{}, err
 	}
-	releases, err := release.NewStorage(release.Options{Typer: o.scheme, REST: o.rest, Shards: o.shards, Clock: o.clock})
+	releases, err := release.NewStorage(release.Options{Typer: o.scheme, REST: o.rest, Shards: o.shards, Clock: o.clock, Gate: o.gate})
 	if err != nil {
 		return nil, nil, Storage{}, err
 	}
@@ -76,9 +79,11 @@ func newStorage(o storageOptions) (core, source storageMap, in Storage, err erro
 		"clusters/status":    clusters.Status,
 		"clusters/join":      clusters.Join,
 		"clusters/revoke":    clusters.Revoke,
+		"clusters/confirm":   clusters.Confirm,
 		"releases":           releases.Release,
 		"releases/status":    releases.Status,
 		"releases/sync":      releases.Sync,
+		"releases/confirm":   releases.Confirm,
 		"releaseinventories": inventories,
 		"hubs":               hub.NewREST(o.hub),
 		"hubs/backup":        hub.NewBackupREST(o.hub),
@@ -94,6 +99,9 @@ func newStorage(o storageOptions) (core, source storageMap, in Storage, err erro
 		Inventories:     resource.New[*corev1alpha1.ReleaseInventory, *corev1alpha1.ReleaseInventoryList](inventories.Store, nil, o.scheme),
 		GitRepositories: resource.New[*sourcev1alpha1.GitRepository, *sourcev1alpha1.GitRepositoryList](repositories.GitRepository.Store, repositories.Status.Store, o.scheme),
 	}
+	look := gated{releases: in.Releases, clusters: in.Clusters}
+	o.recording.set(look)
+	o.gate.Bind(look, o.recording.recorder)
 	return core, source, in, nil
 }
 

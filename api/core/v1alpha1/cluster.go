@@ -162,6 +162,10 @@ type ClusterStatus struct {
 	// because it was away for more than 30 days.
 	// +optional
 	LeftBehind int32 `json:"leftBehind,omitempty"`
+	// heldDeletion is the last deletion of this Cluster, with its Releases, that was
+	// refused and can be confirmed.
+	// +optional
+	HeldDeletion *HeldDeletion `json:"heldDeletion,omitempty"`
 	// checkedSecrets are the Secrets whose use by spec was allowed to the user who
 	// wrote it. Others are not read.
 	// +optional

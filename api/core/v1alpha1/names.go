@@ -58,6 +58,9 @@ const (
 	// ConditionHubBehind is there only while it is True: the agent holds what this hub
 	// has lost.
 	ConditionHubBehind = "HubBehind"
+	// ConditionDeleting is there only while a Cluster is being deleted with its
+	// Releases: how far that is, and what blocks it.
+	ConditionDeleting = "Deleting"
 )
 
 // Reasons of a Cluster's Ready condition.
@@ -73,6 +76,9 @@ const (
 	ReasonRevoked         = "Revoked"
 	ReasonCloneDetected   = "CloneDetected"
 	ReasonClusterConflict = "ClusterConflict"
+
+	// ReasonPruningReleases: the Releases of a Cluster go before it does.
+	ReasonPruningReleases = "PruningReleases"
 )
 
 // Reasons of a Release's conditions.

@@ -346,7 +346,8 @@ type HeldDeletion struct {
 	By string `json:"by"`
 	// at is when it was last refused, by the hub's clock.
 	At metav1.Time `json:"at"`
-	// sequence of the order that runs, to be named in a confirmation.
+	// sequence of the order that runs, of a Cluster the highest of its Releases, to be
+	// named in a confirmation.
 	// +optional
 	Sequence int64 `json:"sequence,omitempty"`
 	// digest over what would be deleted, to be named in a confirmation.
@@ -404,14 +405,15 @@ type SyncRequest struct {
 	RequestedAt string `json:"requestedAt,omitempty"`
 }
 
-// ConfirmRequest is the request and the answer of POST releases/NAME/confirm: a
-// deletion that was held may be asked for once more within the hour. It needs the
-// verb confirm on releases. A newer order, and a restart of the hub, end it.
+// ConfirmRequest is the request and the answer of POST releases/NAME/confirm, and of
+// clusters/NAME/confirm: a deletion that was held may be asked for once more within
+// the hour. It needs the verb confirm on releases, or clusters. A newer order, and a
+// restart of the hub, end it.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type ConfirmRequest struct {
 	metav1.TypeMeta `json:",inline"`
-	// Standard object metadata; name, if given, is the Release's.
+	// Standard object metadata; name, if given, is that of the object.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	// sequence of status.heldDeletion.

@@ -333,6 +333,11 @@ func (in *ClusterStatus) DeepCopyInto(out *ClusterStatus) {
 		*out = make([]UnknownRelease, len(*in))
 		copy(*out, *in)
 	}
+	if in.HeldDeletion != nil {
+		in, out := &in.HeldDeletion, &out.HeldDeletion
+		*out = new(HeldDeletion)
+		(*in).DeepCopyInto(*out)
+	}
 	if in.CheckedSecrets != nil {
 		in, out := &in.CheckedSecrets, &out.CheckedSecrets
 		*out = make([]string, len(*in))

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/hub/apiserver/internal/deletion"
 	"kumodo.io/convoy/hub/apiserver/internal/secret"
 	"kumodo.io/convoy/hub/apiserver/internal/strategy"
 )
@@ -24,16 +25,19 @@ type Options struct {
 	Clock  clock.PassiveClock
 	// Authorizer is asked whether a user may get the Secrets that he refers to.
 	Authorizer authorizer.UnconditionalAuthorizer
+	// Gate that deletions pass.
+	Gate *deletion.Gate
 	// Join is what the join subresource answers.
 	Join JoinInfo
 }
 
 // Storage is all that is served of Clusters.
 type Storage struct {
-	Cluster *strategy.REST
+	Cluster *deletion.REST
 	Status  *strategy.StatusREST
 	Join    *JoinREST
 	Revoke  *RevokeREST
+	Confirm *deletion.Confirm[*v1alpha1.Cluster]
 }
 
 // NewStorage builds it. The watch cache begins to read at once.
@@ -49,8 +53,8 @@ func NewStorage(o Options) (*Storage, error) {
 		return nil, err
 	}
 	return &Storage{
-		Cluster: main, Status: status,
-		Join:   newJoin(status.Store, o.Join, o.Clock),
-		Revoke: newRevoke(status.Store, o.Clock),
+		Cluster: &deletion.REST{REST: main, Gate: o.Gate}, Status: status,
+		Join: newJoin(status.Store, o.Join, o.Clock), Revoke: newRevoke(status.Store, o.Clock),
+		Confirm: o.Gate.ConfirmClusters(status.Store),
 	}, nil
 }

@@ -3441,6 +3441,12 @@ func schema_convoy_api_core_v1alpha1_ClusterStatus(ref common.ReferenceCallback)
 							Format:      "int32",
 						},
 					},
+					"heldDeletion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "heldDeletion is the last deletion of this Cluster, with its Releases, that was refused and can be confirmed.",
+							Ref:         ref(v1alpha1.HeldDeletion{}.OpenAPIModelName()),
+						},
+					},
 					"checkedSecrets": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -3464,7 +3470,7 @@ func schema_convoy_api_core_v1alpha1_ClusterStatus(ref common.ReferenceCallback)
 			},
 		},
 		Dependencies: []string{
-			v1.Condition{}.OpenAPIModelName(), v1alpha1.ClusterAgentStatus{}.OpenAPIModelName(), v1alpha1.ClusterJoinStatus{}.OpenAPIModelName(), v1alpha1.UnknownRelease{}.OpenAPIModelName()},
+			v1.Condition{}.OpenAPIModelName(), v1alpha1.ClusterAgentStatus{}.OpenAPIModelName(), v1alpha1.ClusterJoinStatus{}.OpenAPIModelName(), v1alpha1.HeldDeletion{}.OpenAPIModelName(), v1alpha1.UnknownRelease{}.OpenAPIModelName()},
 	}
 }
 
@@ -3472,7 +3478,7 @@ func schema_convoy_api_core_v1alpha1_ConfirmRequest(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ConfirmRequest is the request and the answer of POST releases/NAME/confirm: a deletion that was held may be asked for once more within the hour. It needs the verb confirm on releases. A newer order, and a restart of the hub, end it.",
+				Description: "ConfirmRequest is the request and the answer of POST releases/NAME/confirm, and of clusters/NAME/confirm: a deletion that was held may be asked for once more within the hour. It needs the verb confirm on releases, or clusters. A newer order, and a restart of the hub, end it.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -3491,7 +3497,7 @@ func schema_convoy_api_core_v1alpha1_ConfirmRequest(ref common.ReferenceCallback
 					},
 					"metadata": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Standard object metadata; name, if given, is the Release's.",
+							Description: "Standard object metadata; name, if given, is that of the object.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
 						},
@@ -3593,7 +3599,7 @@ func schema_convoy_api_core_v1alpha1_HeldDeletion(ref common.ReferenceCallback) 
 					},
 					"sequence": {
 						SchemaProps: spec.SchemaProps{
-							Description: "sequence of the order that runs, to be named in a confirmation.",
+							Description: "sequence of the order that runs, of a Cluster the highest of its Releases, to be named in a confirmation.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},

@@ -7,6 +7,8 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/utils/clock"
 
+	"kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/hub/apiserver/internal/deletion"
 	"kumodo.io/convoy/hub/apiserver/internal/scheme"
 	"kumodo.io/convoy/hub/apiserver/internal/strategy"
 )
@@ -20,13 +22,16 @@ type Options struct {
 	// Shards is the number of shards, at least 1.
 	Shards int
 	Clock  clock.PassiveClock
+	// Gate that deletions pass.
+	Gate *deletion.Gate
 }
 
 // Storage is all that is served of Releases.
 type Storage struct {
-	Release *strategy.REST
+	Release *deletion.REST
 	Status  *strategy.StatusREST
 	Sync    *SyncREST
+	Confirm *deletion.Confirm[*v1alpha1.Release]
 }
 
 // NewStorage builds it. The watch cache begins to read at once.
@@ -37,5 +42,8 @@ func NewStorage(o Options) (*Storage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Storage{Release: main, Status: status, Sync: newSync(main.Store, o.Clock)}, nil
+	return &Storage{
+		Release: &deletion.REST{REST: main, Gate: o.Gate}, Status: status,
+		Sync: newSync(main.Store, o.Clock), Confirm: o.Gate.ConfirmReleases(status.Store),
+	}, nil
 }

@@ -13,6 +13,9 @@ const (
 	// MaxAuthType bounds a type of auth that this build does not know.
 	MaxAuthType = 63
 
+	// MaxDigest bounds the digest in a confirmation.
+	MaxDigest = 128
+
 	MaxURL      = 2048
 	MaxPath     = 1024
 	MaxRef      = 255

@@ -81,3 +81,19 @@ func ReleaseInventoryUpdate(i, old *v1alpha1.ReleaseInventory) field.ErrorList {
 func SyncRequest(s *v1alpha1.SyncRequest, release string) field.ErrorList {
 	return requestName(s.Name, release, "Release")
 }
+
+// ConfirmRequest checks a confirmation of the deletion of the named object, and
+// drops from it what only an answer has.
+func ConfirmRequest(c *v1alpha1.ConfirmRequest, object string) field.ErrorList {
+	c.ExpiresAt = nil
+	errs := requestName(c.Name, object, "object")
+	if c.Sequence <= 0 {
+		errs = append(errs, field.Required(field.NewPath("sequence"), "that of status.heldDeletion"))
+	}
+	if c.Digest == "" {
+		errs = append(errs, field.Required(field.NewPath("digest"), "that of status.heldDeletion"))
+	} else if len(c.Digest) > MaxDigest {
+		errs = append(errs, field.TooLong(field.NewPath("digest"), "", MaxDigest))
+	}
+	return errs
+}

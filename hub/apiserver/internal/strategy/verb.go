@@ -34,7 +34,8 @@ type Verb[R Copied[R], T Object] struct {
 	// answer has.
 	Check func(r R, name string) field.ErrorList
 	// Change the object, of which it is given a copy. It may be called several times,
-	// each time with a fresh copy, and must not keep anything.
+	// each time with a fresh copy, and must not keep anything. Nil: the verb changes
+	// nothing that is stored.
 	Change func(ctx context.Context, r R, obj T) error
 	// Answer fills the request in, once the object is stored as it says, or would be
 	// in a dry run.
@@ -62,14 +63,7 @@ func (v *Verb[R, T]) Create(ctx context.Context, name string, obj runtime.Object
 			return nil, err
 		}
 	}
-	change := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
-		t, err := objectOf[T](old.DeepCopyObject())
-		if err != nil {
-			return nil, err
-		}
-		return t, v.Change(ctx, r, t)
-	})
-	out, _, err := v.Store.Update(ctx, name, change, nil, nil, false, &metav1.UpdateOptions{DryRun: options.DryRun})
+	out, err := v.change(ctx, name, r, options)
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +77,22 @@ func (v *Verb[R, T]) Create(ctx context.Context, name string, obj runtime.Object
 		return nil, err
 	}
 	return r, nil
+}
+
+// change stores the changed object and gives it back.
+func (v *Verb[R, T]) change(ctx context.Context, name string, r R, options *metav1.CreateOptions) (runtime.Object, error) {
+	if v.Change == nil {
+		return v.Store.Get(ctx, name, &metav1.GetOptions{})
+	}
+	info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+		t, err := objectOf[T](old.DeepCopyObject())
+		if err != nil {
+			return nil, err
+		}
+		return t, v.Change(ctx, r, t)
+	})
+	out, _, err := v.Store.Update(ctx, name, info, nil, nil, false, &metav1.UpdateOptions{DryRun: options.DryRun})
+	return out, err
 }
 
 func objectOf[T Object](obj runtime.Object) (T, error) {
