@@ -176,7 +176,7 @@ func (f *fixture) gone(r *v1alpha1.Release) {
 func (f *fixture) listed(cluster string) map[string]tunnel.Verb {
 	f.t.Helper()
 	list, signed, _ := f.Current(cluster)
-	public := []ed25519.PublicKey{f.public}
+	public := f.Deliverer.keys
 	if err := tunnel.Verify(signed, tunnel.TypeHead, public); err != nil {
 		f.t.Fatalf("the head: %v", err)
 	}

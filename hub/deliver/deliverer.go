@@ -20,7 +20,10 @@ type Options struct {
 	// HubID stands in each order and head.
 	HubID string
 	// Key signs.
-	Key      ed25519.PrivateKey
+	Key ed25519.PrivateKey
+	// Accept are other keys whose signatures count as ours: those before Key that
+	// are not retired, and those announced for after it.
+	Accept   []ed25519.PublicKey
 	Releases Releases
 	Keys     Keys
 
@@ -32,7 +35,8 @@ type Options struct {
 type Deliverer struct {
 	// Static after New.
 	options Options
-	public  ed25519.PublicKey
+	// keys whose signatures are ours; the one that signs is the first.
+	keys    []ed25519.PublicKey
 	clock   clock.WithTicker
 	metrics *metrics
 	loaded  chan struct{}
@@ -48,7 +52,13 @@ type Deliverer struct {
 	buried map[types.UID]*Tombstone
 	// struck are keys that are no longer needed, and not deleted yet.
 	struck map[string]struct{}
-	onDone func(release types.UID)
+	// compared says of each Cluster what its agent was asked to give back.
+	compared map[types.UID]*comparison
+
+	// Set before Run.
+	onDone     func(release types.UID)
+	onCompared func(cluster types.UID, newer []string)
+	onLeft     func(ctx context.Context, cluster types.UID, count int32) error
 }
 
 // New makes a Deliverer. It starts nothing.
@@ -64,10 +74,12 @@ func New(options Options) (*Deliverer, error) {
 		return nil, fmt.Errorf("%w: the key has no Ed25519 public half", ErrOptions)
 	}
 	d := &Deliverer{
-		options: options, public: public, clock: options.Clock,
+		options: options, keys: append([]ed25519.PublicKey{public}, options.Accept...), clock: options.Clock,
 		loaded: make(chan struct{}), strike: make(chan struct{}, 1),
 		sets: map[types.UID]*set{}, ordered: map[types.UID]tunnel.Order{}, buried: map[types.UID]*Tombstone{},
-		struck: map[string]struct{}{}, onDone: func(types.UID) {},
+		struck: map[string]struct{}{}, compared: map[types.UID]*comparison{},
+		onDone: func(types.UID) {}, onCompared: func(types.UID, []string) {},
+		onLeft: func(context.Context, types.UID, int32) error { return nil },
 	}
 	d.metrics = newMetrics(options.Registerer, d)
 	return d, nil

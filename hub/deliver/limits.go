@@ -15,6 +15,9 @@ const (
 	keepBuried = 30 * 24 * time.Hour
 	// expireEvery is how often those are looked for.
 	expireEvery = time.Hour
+	// heldPatience is how long an agent may take to give back the orders that it was
+	// asked for.
+	heldPatience = 15 * time.Second
 	// storeTimeout ends one request to etcd.
 	storeTimeout = 10 * time.Second
 	// pageSize of the list of stored orders.

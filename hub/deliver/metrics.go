@@ -10,6 +10,7 @@ type metrics struct {
 	done       prometheus.Counter
 	expired    prometheus.Counter
 	unverified prometheus.Counter
+	behind     prometheus.Counter
 }
 
 func newMetrics(registerer prometheus.Registerer, d *Deliverer) *metrics {
@@ -24,6 +25,7 @@ func newMetrics(registerer prometheus.Registerer, d *Deliverer) *metrics {
 		done:       counter("convoy_deliver_done_orders_total", "Remove and release orders that agents carried out."),
 		expired:    counter("convoy_deliver_expired_orders_total", "Remove and release orders given up since their cluster was away too long."),
 		unverified: counter("convoy_deliver_unverified_orders_total", "Orders found in a status that this hub did not sign."),
+		behind:     counter("convoy_deliver_newer_orders_total", "Orders that agents hold and that are newer than the hub's, or unknown to it, when compared."),
 	}
 	if registerer == nil {
 		return m
@@ -35,7 +37,7 @@ func newMetrics(registerer prometheus.Registerer, d *Deliverer) *metrics {
 			return float64(value())
 		})
 	}
-	registerer.MustRegister(m.signed, m.heads, m.done, m.expired, m.unverified,
+	registerer.MustRegister(m.signed, m.heads, m.done, m.expired, m.unverified, m.behind,
 		gauge("convoy_deliver_orders", "Apply orders of living Releases.", func() int { return len(d.ordered) }),
 		gauge("convoy_deliver_waiting_orders", "Last orders of deleted Releases that wait for an agent.", func() int { return len(d.buried) }))
 	return m

@@ -3,7 +3,6 @@
 package deliver
 
 import (
-	"crypto/ed25519"
 	"encoding/base64"
 	"fmt"
 
@@ -101,7 +100,7 @@ func (d *Deliverer) verified(release *v1alpha1.Release) (tunnel.Order, bool) {
 	if err != nil {
 		return tunnel.Order{}, false
 	}
-	order, err := d.parse(signed)
+	order, err := d.Verify(signed)
 	if err != nil || order.Verb != tunnel.VerbApply || order.Release.UID != string(release.UID) ||
 		order.Sequence != release.Status.Order.Sequence {
 		d.metrics.unverified.Inc()
@@ -110,9 +109,11 @@ func (d *Deliverer) verified(release *v1alpha1.Release) (tunnel.Order, bool) {
 	return order, true
 }
 
-func (d *Deliverer) parse(signed tunnel.Signed) (tunnel.Order, error) {
-	if err := tunnel.Verify(signed, tunnel.TypeOrder, []ed25519.PublicKey{d.public}); err != nil {
-		return tunnel.Order{}, err
+// Verify reads an order that this hub signed, with the key of now or another that
+// is accepted. tunnel.ErrSignature: it did not.
+func (d *Deliverer) Verify(signed tunnel.Signed) (tunnel.Order, error) {
+	if err := tunnel.Verify(signed, tunnel.TypeOrder, d.keys); err != nil {
+		return tunnel.Order{}, fmt.Errorf("verify an order: %w", err)
 	}
 	order, err := tunnel.ParseOrder(signed.Payload)
 	if err != nil {

@@ -154,6 +154,7 @@ func (d *Deliverer) Forget(ctx context.Context, cluster types.UID) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	delete(d.compared, cluster)
 	s := d.sets[cluster]
 	if s == nil {
 		return nil
@@ -192,15 +193,56 @@ func (d *Deliverer) deleteStruck(ctx context.Context) {
 	}
 }
 
-// expire gives up on agents that did not come back.
+// OnLeft sets who is told how many Releases' objects were left behind on a Cluster,
+// before that is forgotten here; an error leaves it to the next time. Called before
+// Run.
+func (d *Deliverer) OnLeft(told func(ctx context.Context, cluster types.UID, count int32) error) {
+	d.onLeft = told
+}
+
+// expire gives up on agents that did not come back. What they left behind is told
+// first: a crash between the two counts it twice rather than never.
 func (d *Deliverer) expire(ctx context.Context) {
 	now := d.clock.Now()
+	left := map[types.UID][]*Tombstone{}
+	d.mu.Lock()
+	for uid, t := range d.buried {
+		if _, listed := d.ordered[uid]; listed || t.Done || now.Sub(t.At) <= keepBuried {
+			continue // one whose Release is still there waits as long as that does
+		}
+		left[t.ClusterUID] = append(left[t.ClusterUID], t)
+	}
+	d.mu.Unlock()
+	log := logr.FromContextOrDiscard(ctx)
+	for cluster, graves := range left {
+		count := int32(0)
+		for _, t := range graves {
+			if t.Verb == tunnel.VerbRemove {
+				count++
+			}
+		}
+		if count > 0 {
+			asked, cancel := context.WithTimeout(ctx, storeTimeout)
+			err := d.onLeft(asked, cluster, count)
+			cancel()
+			if err != nil {
+				log.Error(err, "It could not be recorded that objects are left behind", "count", count)
+				continue
+			}
+		}
+		for _, t := range graves {
+			log.Info("The last order of a deleted Release is given up: its cluster was away too long",
+				"release", t.Release.Namespace+"/"+t.Release.Name, "verb", string(t.Verb), "sequence", t.Sequence)
+		}
+		d.giveUp(graves)
+	}
+}
+
+func (d *Deliverer) giveUp(graves []*Tombstone) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, t := range d.buried {
-		if now.Sub(t.At) > keepBuried {
-			logr.FromContextOrDiscard(ctx).Info("The objects of a deleted Release are left behind: its cluster was away too long",
-				"release", t.Release.Namespace+"/"+t.Release.Name, "sequence", t.Sequence)
+	for _, t := range graves {
+		if d.buried[types.UID(t.Release.UID)] == t {
 			d.metrics.expired.Inc()
 			d.exhumeLocked(t)
 		}
@@ -243,7 +285,7 @@ func (d *Deliverer) stored(key string, value []byte) (*Tombstone, error) {
 	if err := json.Unmarshal(value, &signed); err != nil {
 		return nil, errors.Join(ErrStored, err)
 	}
-	order, err := d.parse(signed)
+	order, err := d.Verify(signed)
 	if err != nil {
 		return nil, errors.Join(ErrStored, err)
 	}

@@ -4,6 +4,7 @@ package report
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,18 +19,18 @@ import (
 
 // Cluster changes a Cluster's status by compare-and-swap: mutate works on a
 // fresh copy, may be called again, and its error ends the attempt and is
-// returned as it is. The Ready condition is made here, whatever mutate does to
-// it. ErrGone: the Cluster was deleted, or another has its name.
+// returned as it is. The conditions are made here, whatever mutate does to them,
+// but for what SetReady puts there. ErrGone: the Cluster was deleted, or another
+// has its name.
 func (r *Reporter) Cluster(ctx context.Context, key types.NamespacedName, uid types.UID, mutate func(*corev1alpha1.ClusterStatus) error) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	written := false
+	written, lost := false, r.lost(key, uid)
 	out, err := compareAndSwap(ctx, r.options.ClusterStore, key, uid, func(old, next *corev1alpha1.Cluster) error {
 		if err := mutate(&next.Status); err != nil {
 			return err
 		}
-		next.Status.ObservedGeneration = next.Generation
-		next.Status.Conditions = clusterConditions(old.Status.Conditions, &next.Status, r.clock.Now())
+		r.composeCluster(old, next, lost)
 		written = !equality.Semantic.DeepEqual(old.Status, next.Status)
 		return nil
 	})
@@ -48,24 +49,32 @@ func (r *Reporter) Cluster(ctx context.Context, key types.NamespacedName, uid ty
 	return nil
 }
 
-// clusterConditions is the one place where a Cluster's conditions are made.
-func clusterConditions(previous []metav1.Condition, status *corev1alpha1.ClusterStatus, now time.Time) []metav1.Condition {
-	ready := metav1.Condition{
-		Type: corev1alpha1.ConditionReady, ObservedGeneration: status.ObservedGeneration, Status: metav1.ConditionFalse,
-		LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
+// composeCluster makes what follows from the rest of a status.
+func (r *Reporter) composeCluster(old, next *corev1alpha1.Cluster, lost lost) {
+	if lost.known {
+		next.Status.UnknownReleases, next.Status.UnknownReleaseCount = lost.unknown, lost.unknownCount
 	}
-	switch {
-	case status.Reachable:
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, corev1alpha1.ReasonConnected, "the agent has a session"
-	case status.Agent == nil:
-		ready.Reason, ready.Message = corev1alpha1.ReasonNeverJoined, "no agent has joined yet"
-	default:
-		ready.Reason, ready.Message = corev1alpha1.ReasonDisconnected, "the agent has no session; it goes on enforcing what it was last ordered"
+	next.Status.ObservedGeneration = next.Generation
+	next.Status.Conditions = clusterConditions(clusterObserved{
+		previous: old.Status.Conditions, mode: next.Spec.ConnectionMode, status: &next.Status, lost: lost, now: r.clock.Now(),
+	})
+}
+
+// LeftBehind adds to the count of deleted Releases whose objects are still on a
+// Cluster, because it was away for too long. A Cluster that is gone is no error.
+func (r *Reporter) LeftBehind(ctx context.Context, uid types.UID, count int32) error {
+	cluster, ok := r.options.Clusters.ClusterByUID(uid)
+	if !ok {
+		return nil
 	}
-	if old := meta.FindStatusCondition(previous, ready.Type); old != nil && old.Status == ready.Status {
-		ready.LastTransitionTime = old.LastTransitionTime
+	err := r.Cluster(ctx, types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}, uid, func(status *corev1alpha1.ClusterStatus) error {
+		status.LeftBehind += count
+		return nil
+	})
+	if errors.Is(err, ErrGone) {
+		return nil
 	}
-	return []metav1.Condition{ready}
+	return err
 }
 
 // SourceOutcome is what a reachability check came to.

@@ -43,6 +43,11 @@ type observed struct {
 	Silent *Silence
 	// Deleting is what a deletion waits for.
 	Deleting *Finding
+	// Adopted is the sequence of an order that the agent gave back; 0: the current
+	// order is the hub's own.
+	Adopted int64
+	// Reset: another target stands behind the Cluster, and what was reported is void.
+	Reset bool
 }
 
 // Silence tells that nothing is heard of a cluster.
@@ -144,6 +149,8 @@ func (c composer) rendered() answer {
 
 func (c composer) applied(rendered metav1.Condition) answer {
 	switch {
+	case c.Reset && c.Ordered != 0:
+		return answer{resetFinding(), c.Generation}
 	case c.Waiting != nil:
 		return answer{*c.Waiting, c.Generation}
 	case c.Ordered == 0 && rendered.Status == metav1.ConditionFalse:
@@ -152,31 +159,53 @@ func (c composer) applied(rendered metav1.Condition) answer {
 		return answer{Finding{metav1.ConditionUnknown, v1alpha1.ReasonNotReported, "nothing was ordered yet"}, c.Generation}
 	}
 	if r := c.Report; r != nil {
+		if r.Sequence > c.Ordered {
+			return answer{c.ahead(r), c.Generation}
+		}
 		if f, ok := c.refused(r); ok {
 			return answer{f, c.Generation}
 		}
-		switch {
-		case r.Sequence == c.Ordered:
+		if r.Sequence == c.Ordered {
 			f := agentFinding(r.Applied)
 			f.Message = clip(f.Message+refusalNote(r), maxMessage)
-			return answer{f, c.about(v1alpha1.ConditionApplied)}
-		case r.Sequence > c.Ordered:
-			message := fmt.Sprintf("the agent holds order %d, which is newer than order %d of this hub", r.Sequence, c.Ordered)
-			return answer{Finding{metav1.ConditionUnknown, v1alpha1.ReasonUnknown, message}, c.Generation}
+			return answer{c.adopted(f), c.about(v1alpha1.ConditionApplied)}
 		}
 	}
 	if c.Ordered != c.PreviousOrdered {
+		if c.Ordered == c.Adopted {
+			return answer{Finding{metav1.ConditionUnknown, v1alpha1.ReasonHubBehind, behindNote(c.Adopted)}, c.Generation}
+		}
 		return answer{c.progressing(), c.Generation}
 	}
 	old := c.previous(v1alpha1.ConditionApplied)
-	if old != nil && heldBack(old.Reason) {
-		// What was held back is no longer wanted: what is applied speaks again.
+	if old != nil && (heldBack(old.Reason) || old.Reason == v1alpha1.ReasonHubBehind && c.Adopted == 0) {
+		// What was held back, or adopted, is so no longer: what is applied speaks again.
 		if c.AppliedInFull {
 			return answer{Finding{metav1.ConditionTrue, v1alpha1.ReasonApplied, ""}, c.Generation}
 		}
 		return answer{c.progressing(), c.Generation}
 	}
 	return c.stays(v1alpha1.ConditionApplied, c.progressing())
+}
+
+// ahead is what is known while the agent holds a newer order than the hub.
+func (c composer) ahead(r *tunnel.Report) Finding {
+	message := fmt.Sprintf("HubBehind: the agent holds order %d, which is newer than order %d of this hub; nothing is rolled back", r.Sequence, c.Ordered)
+	return Finding{metav1.ConditionUnknown, v1alpha1.ReasonHubBehind, message}
+}
+
+// adopted marks what an agent says of an order that it gave back.
+func (c composer) adopted(f Finding) Finding {
+	if c.Adopted == 0 || c.Adopted != c.Ordered {
+		return f
+	}
+	note := behindNote(c.Adopted)
+	if f.Status == metav1.ConditionTrue {
+		f.Reason, f.Message = v1alpha1.ReasonHubBehind, note
+		return f
+	}
+	f.Message = clip(f.Message+"; "+note, maxMessage)
+	return f
 }
 
 // refused names an order that the agent did not accept, when it is the current one.
@@ -219,6 +248,9 @@ func (c composer) progressing() Finding {
 // that is of.
 func (c composer) state(kind string) answer {
 	missing := Finding{metav1.ConditionUnknown, v1alpha1.ReasonNotReported, "the agent has not reported yet"}
+	if c.Reset && c.Ordered != 0 {
+		return answer{resetFinding(), c.Generation}
+	}
 	if c.Silent != nil {
 		old := c.previous(kind)
 		if old == nil || old.Reason == v1alpha1.ReasonNotReported {
@@ -262,7 +294,13 @@ func (c composer) ready(steps ...metav1.Condition) answer {
 			}
 		}
 	}
-	return answer{Finding{metav1.ConditionTrue, v1alpha1.ReasonReady, "rendered, applied, in sync and healthy"}, c.Generation}
+	message := "rendered, applied, in sync and healthy"
+	for _, step := range steps {
+		if step.Reason == v1alpha1.ReasonHubBehind {
+			message = step.Message
+		}
+	}
+	return answer{Finding{metav1.ConditionTrue, v1alpha1.ReasonReady, message}, c.Generation}
 }
 
 // heldBack says whether a reason of Applied tells that something waits.

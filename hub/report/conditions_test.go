@@ -206,7 +206,7 @@ func TestConditionsTellWhatWasObserved(t *testing.T) {
 		},
 		"the agent holds an order that is newer than the hub's": {
 			observed{Generation: 1, PreviousGeneration: 1, Previous: settled(1), Ordered: 11, PreviousOrdered: 11, Report: well(12)},
-			[]string{"Ready=Unknown Unknown g1 @", "Rendered=True Rendered g1", "Applied=Unknown Unknown g1 @", "InSync=True InSync g1", "Healthy=True Healthy g1"},
+			[]string{"Ready=Unknown HubBehind g1 @", "Rendered=True Rendered g1", "Applied=Unknown HubBehind g1 @", "InSync=True InSync g1", "Healthy=True Healthy g1"},
 		},
 		"a silent agent makes its state Unknown and leaves Applied": {
 			observed{Generation: 1, PreviousGeneration: 1, Previous: settled(1), Ordered: 10, PreviousOrdered: 10, Silent: &Silence{Reason: "Disconnected", Cluster: "edge"}},
@@ -309,7 +309,7 @@ func TestClusterConditionsFollowTheSession(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, short(clusterConditions(test.previous, &test.status, later.Time))); diff != "" {
+			if diff := cmp.Diff(test.want, short(clusterConditions(clusterObserved{previous: test.previous, status: &test.status, now: later.Time}))); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
 		})

@@ -4,6 +4,10 @@ package report
 
 import "errors"
 
-// ErrGone: the object was deleted, or another one has its name now. There is
-// nothing left to write about.
-var ErrGone = errors.New("the object is gone")
+var (
+	// ErrGone: the object was deleted, or another one has its name now. There is
+	// nothing left to write about.
+	ErrGone = errors.New("the object is gone")
+	// ErrTooMany: more orders were given back at once than are taken.
+	ErrTooMany = errors.New("too many orders at once")
+)

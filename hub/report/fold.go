@@ -29,6 +29,8 @@ type Outcome struct {
 	Order func(last int64) (v1alpha1.OrderStatus, error)
 	// SyncRequest and ForceRequest are the annotation values that were acted on.
 	SyncRequest, ForceRequest string
+	// GoOn: an order that was adopted is no longer held on to.
+	GoOn bool
 	// Deleting is what a deletion waits for; nil: the Release is not deleted, or
 	// waits for nothing yet.
 	Deleting *Finding
@@ -56,12 +58,20 @@ func foldOutcome(release *v1alpha1.Release, outcome Outcome, newest *tunnel.Repo
 		status.SourceRevision = outcome.Render.SourceRevision
 		status.InputsHash = outcome.Render.InputsHash
 	}
+	if outcome.GoOn && status.Adopted != nil {
+		status.Adopted = nil
+		if outcome.Render == nil {
+			// The hash is not of the render that was adopted: it is made as soon as it can be.
+			status.InputsHash = ""
+		}
+	}
 	if outcome.Order != nil {
 		order, err := outcome.Order(status.Sequence)
 		if err != nil {
 			return err
 		}
 		status.Order, status.Sequence = &order, order.Sequence
+		status.HeldDeletion = nil // it named the order before
 	}
 	if outcome.SyncRequest != "" {
 		status.LastSyncRequest = outcome.SyncRequest
@@ -70,7 +80,7 @@ func foldOutcome(release *v1alpha1.Release, outcome Outcome, newest *tunnel.Repo
 		status.LastForceRequest = outcome.ForceRequest
 	}
 	status.ObservedGeneration = outcome.Generation
-	o.Ordered = status.Sequence
+	o.Ordered, o.Adopted = status.Sequence, adoptedBy(status)
 	o.AppliedInFull = status.AppliedRef != "" && status.AppliedRef == orderOf(status).digest()
 	status.Conditions = conditions(o)
 	return nil
@@ -124,7 +134,15 @@ func start(release *v1alpha1.Release, now time.Time) observed {
 		Previous:           status.Conditions,
 		Ordered:            status.Sequence,
 		PreviousOrdered:    status.Sequence,
+		Adopted:            adoptedBy(status),
 	}
+}
+
+func adoptedBy(status *v1alpha1.ReleaseStatus) int64 {
+	if status.Adopted == nil {
+		return 0
+	}
+	return status.Adopted.Sequence
 }
 
 // heldBackBefore is what the controller last said about something newer: only

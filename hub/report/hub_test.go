@@ -4,6 +4,7 @@ package report
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -38,13 +39,18 @@ type hub struct {
 	answers  map[types.UID]*tunnel.Report
 	asked    []types.UID
 	events   []string
+	taken    []string
+	key      ed25519.PrivateKey
 	reporter *Reporter
 }
 
 var edge = tunnel.ClusterID{Namespace: "team", Name: "edge", UID: "c1"}
 
 func newHub() *hub {
-	h := &hub{objects: map[string]metav1.Object{}, answers: map[types.UID]*tunnel.Report{}}
+	h := &hub{
+		objects: map[string]metav1.Object{}, answers: map[types.UID]*tunnel.Report{},
+		key: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)),
+	}
 	h.reporter = New(Options{
 		Releases: h, Clusters: h, Sources: h, Memory: h,
 		ReleaseStore:       table[*corev1alpha1.Release]{h, "Release"},
@@ -89,7 +95,16 @@ func (h *hub) Cluster(key types.NamespacedName) (*corev1alpha1.Cluster, bool) {
 	return lookup[*corev1alpha1.Cluster](h, "Cluster", key)
 }
 
-func (h *hub) Clusters() []*corev1alpha1.Cluster { return nil }
+func (h *hub) ClusterByUID(uid types.UID) (*corev1alpha1.Cluster, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, o := range h.objects {
+		if c, ok := o.(*corev1alpha1.Cluster); ok && c.UID == uid {
+			return c, true
+		}
+	}
+	return nil, false
+}
 
 func (h *hub) GitRepository(key types.NamespacedName) (*sourcev1alpha1.GitRepository, bool) {
 	return lookup[*sourcev1alpha1.GitRepository](h, "GitRepository", key)
@@ -134,6 +149,21 @@ func (h *hub) Done(_ context.Context, cluster, release types.UID, sequence int64
 	defer h.mu.Unlock()
 	h.done = append(h.done, fmt.Sprintf("%s %s %d", cluster, release, sequence))
 	return nil
+}
+
+func (h *hub) Verify(signed tunnel.Signed) (tunnel.Order, error) {
+	if err := tunnel.Verify(signed, tunnel.TypeOrder, []ed25519.PublicKey{h.key.Public().(ed25519.PublicKey)}); err != nil {
+		return tunnel.Order{}, err
+	}
+	return tunnel.ParseOrder(signed.Payload)
+}
+
+func (h *hub) Taken(cluster types.UID, releases []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, release := range releases {
+		h.taken = append(h.taken, string(cluster)+" "+release)
+	}
 }
 
 func (h *hub) Newest(_ context.Context, _ tunnel.ClusterID, release types.UID) (*tunnel.Report, error) {

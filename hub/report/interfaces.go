@@ -22,7 +22,7 @@ type Releases interface {
 // Clusters are those of the hub's cache.
 type Clusters interface {
 	Cluster(key types.NamespacedName) (*corev1alpha1.Cluster, bool)
-	Clusters() []*corev1alpha1.Cluster
+	ClusterByUID(uid types.UID) (*corev1alpha1.Cluster, bool)
 }
 
 // Sources are those of the hub's cache.
@@ -53,10 +53,14 @@ type InventoryStore interface {
 	Delete(ctx context.Context, key types.NamespacedName, uid types.UID) error
 }
 
-// Orders keeps the last orders of deleted Releases.
+// Orders keeps the orders of each Cluster.
 type Orders interface {
 	// Done tells that the agent carried a remove or release order out.
 	Done(ctx context.Context, clusterUID, releaseUID types.UID, sequence int64) error
+	// Verify reads an order that this hub signed; tunnel.ErrSignature: it did not.
+	Verify(signed tunnel.Signed) (tunnel.Order, error)
+	// Taken tells which of the orders that an agent gave back were looked at.
+	Taken(clusterUID types.UID, releases []string)
 }
 
 // Agents answers from the sessions.

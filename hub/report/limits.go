@@ -25,6 +25,10 @@ const (
 	// writeTimeout ends one write.
 	writeTimeout = 10 * time.Second
 
+	// heldPatience is how long an agent may take to give back the orders that it was
+	// asked for, before it is said that it does not.
+	heldPatience = 15 * time.Second
+
 	// writers is the number of status writes under way at once.
 	writers = 16
 	// sweepPerSecond paces the Unknown that a lost Cluster gives to its Releases.
@@ -41,4 +45,6 @@ const (
 	maxName          = 253
 	maxHistory       = 10
 	maxInventory     = 10_000
+	// maxUnknown is how many Releases that do not exist here are listed.
+	maxUnknown = 16
 )

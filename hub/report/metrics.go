@@ -10,6 +10,7 @@ type metrics struct {
 	writeSeconds prometheus.Histogram
 	reports      *prometheus.CounterVec
 	swept        prometheus.Counter
+	adopted      prometheus.Counter
 }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
@@ -27,9 +28,12 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		swept: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "convoy_report_swept_total", Help: "Releases whose state turned Unknown since nothing is heard of their cluster.",
 		}),
+		adopted: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "convoy_report_adopted_orders_total", Help: "Orders that this hub had lost and that agents gave back.",
+		}),
 	}
 	if registerer != nil {
-		registerer.MustRegister(m.writes, m.writeSeconds, m.reports, m.swept)
+		registerer.MustRegister(m.writes, m.writeSeconds, m.reports, m.swept, m.adopted)
 	}
 	return m
 }

@@ -54,10 +54,13 @@ type Reporter struct {
 	queue   workqueue.TypedDelayingInterface[types.UID]
 	sweeps  workqueue.TypedInterface[types.NamespacedName]
 	asks    workqueue.TypedInterface[tunnel.ClusterID]
+	losses  workqueue.TypedDelayingInterface[types.UID]
 
 	mu sync.Mutex
 	// entries holds what agents said and what is not written yet; guarded by mu.
 	entries map[types.UID]*entry
+	// holdings by Cluster UID: what agents hold beyond the hub; guarded by mu.
+	holdings map[types.UID]*holding
 }
 
 // entry is what is held in memory of one Release.
@@ -92,9 +95,12 @@ func New(options Options) *Reporter {
 		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.UID]{
 			Name: "report", Clock: options.Clock,
 		}),
-		sweeps:  workqueue.NewTyped[types.NamespacedName](),
-		asks:    workqueue.NewTyped[tunnel.ClusterID](),
-		entries: map[types.UID]*entry{},
+		sweeps: workqueue.NewTyped[types.NamespacedName](),
+		asks:   workqueue.NewTyped[tunnel.ClusterID](),
+		losses: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.UID]{
+			Name: "losses", Clock: options.Clock,
+		}),
+		entries: map[types.UID]*entry{}, holdings: map[types.UID]*holding{},
 	}
 }
 
@@ -120,7 +126,9 @@ func (r *Reporter) Run(ctx context.Context) error {
 	for range askers {
 		group.Go(func() error { r.askLoop(ctx); return nil })
 	}
+	group.Go(func() error { r.lossLoop(ctx); return nil })
 	<-ctx.Done()
+	r.losses.ShutDown()
 	r.queue.ShutDown()
 	r.sweeps.ShutDown()
 	r.asks.ShutDown()

@@ -23,6 +23,9 @@ func (r *Reporter) ClusterChanged(old, next *v1alpha1.Cluster) {
 		// Another agent has joined, and counts from the start.
 		r.startOver(types.NamespacedName{Namespace: next.Namespace, Name: next.Name})
 	}
+	if next == nil {
+		r.losses.Add(old.UID) // nothing is held of it any more
+	}
 	switch {
 	case next == nil:
 		r.sweeps.Add(types.NamespacedName{Namespace: old.Namespace, Name: old.Name})
@@ -173,11 +176,13 @@ func outdated(release *v1alpha1.Release) bool {
 		c := &release.Status.Conditions[i]
 		switch c.Type {
 		case v1alpha1.ConditionApplied:
-			if c.Reason == v1alpha1.ReasonProgressing || c.Reason == v1alpha1.ReasonBlocked {
+			if c.Reason == v1alpha1.ReasonProgressing || c.Reason == v1alpha1.ReasonBlocked ||
+				c.Status == metav1.ConditionUnknown && (c.Reason == v1alpha1.ReasonHubBehind || c.Reason == v1alpha1.ReasonClusterReset) {
 				return true
 			}
 		case v1alpha1.ConditionInSync, v1alpha1.ConditionHealthy:
-			if c.Reason == v1alpha1.ReasonDisconnected || c.Reason == v1alpha1.ReasonClusterNotReady || c.Reason == v1alpha1.ReasonNotReported {
+			if c.Reason == v1alpha1.ReasonDisconnected || c.Reason == v1alpha1.ReasonClusterNotReady || c.Reason == v1alpha1.ReasonNotReported ||
+				c.Reason == v1alpha1.ReasonClusterReset {
 				return true
 			}
 		}
