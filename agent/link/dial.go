@@ -50,8 +50,9 @@ func (l *Link) dial(ctx context.Context, gateway, path string, trust tunnel.HubT
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			c, err := l.opts.Dial(ctx, network, addr)
 			if err != nil {
-				return nil, err // net/http wraps it
+				return nil, fmt.Errorf("%w: %w", errUnreachable, err)
 			}
+			l.reach()
 			if err := tunnel.TuneTCP(c); err != nil {
 				return nil, errors.Join(err, c.Close())
 			}
@@ -66,7 +67,7 @@ func (l *Link) dial(ctx context.Context, gateway, path string, trust tunnel.HubT
 				if cs.ServerName == "" { // an IP address, of the gateway or of the proxy
 					names = []string{target.Hostname(), proxyHost}
 				}
-				return verifyOuter(cs.PeerCertificates, names, trust, extra, l.now())
+				return verifyOuter(cs.PeerCertificates, names, trust, extra, l.at(cs.PeerCertificates))
 			},
 		},
 		TLSHandshakeTimeout:   tunnel.HandshakeTimeout,

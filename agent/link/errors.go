@@ -5,6 +5,7 @@ package link
 import (
 	"errors"
 	"net/http"
+	"time"
 
 	"kumodo.io/convoy/pkg/tunnel"
 )
@@ -23,6 +24,19 @@ var (
 	ErrSilent = errors.New("hub is silent")
 	// ErrRecycle: the session has come to its planned end.
 	ErrRecycle = errors.New("session has come to its planned end")
+	// ErrNotHeld: no Release held here refers to that layer.
+	ErrNotHeld = errors.New("not held here")
+	// ErrRejected: the hub proved itself and did not accept our certificate.
+	ErrRejected = errors.New("the hub does not accept the certificate")
+	// ErrClock: the clock here does not fit the dates of the hub's certificate.
+	ErrClock = errors.New("the clock of this machine and the hub's certificate do not fit")
+	// ErrNewToken ends a session in favour of a join with a new token.
+	ErrNewToken = errors.New("there is a new join token")
+	// ErrUnreached is how Run ends when nothing at all could be reached for
+	// Options.RestartAfter: the program is to be started anew.
+	ErrUnreached = errors.New("nothing was reached for too long")
+	// errUnreachable: not even a connection came about.
+	errUnreachable = errors.New("nothing answers")
 	// ErrOptions: the link was not given what it needs.
 	ErrOptions = errors.New("link options")
 )
@@ -36,3 +50,8 @@ func refused(err error) (tunnel.Problem, bool) {
 	}
 	return tunnel.Problem{}, false
 }
+
+// goAwayError ends a session that the hub asked to be ended.
+type goAwayError struct{ within time.Duration }
+
+func (e *goAwayError) Error() string { return "the hub asks for a pause of up to " + e.within.String() }

@@ -22,9 +22,10 @@ import (
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
-// ensureIdentity returns an identity with a certificate that is valid now. It
-// joins when there is none or a new token has come, and recovers with the bound
-// key when the certificate has run out.
+// ensureIdentity returns an identity to dial with. It joins when there is none or a
+// token has come that is to be taken, see takes, and recovers with the bound key
+// when the certificate has certainly run out. Where only the clock here says so,
+// the hub, whose clock counts, is asked.
 func (l *Link) ensureIdentity(ctx context.Context) (*Identity, error) {
 	id := l.currentIdentity()
 	token, err := l.token(ctx)
@@ -34,7 +35,11 @@ func (l *Link) ensureIdentity(ctx context.Context) (*Identity, error) {
 	if err != nil {
 		logr.FromContextOrDiscard(ctx).Error(err, "join token could not be read; going on with the identity there is")
 	}
-	if token != nil && (id == nil || !bytes.Equal(id.JoinKey, token.PublicKey()) || !id.Joined()) {
+	l.note(ctx, id, token)
+	if !id.Joined() && token == nil {
+		return nil, ErrNoToken
+	}
+	if l.takes(id, token) {
 		next, err := l.joinWith(ctx, id, token)
 		if err == nil {
 			return next, nil
@@ -46,39 +51,23 @@ func (l *Link) ensureIdentity(ctx context.Context) (*Identity, error) {
 		// A token that was used up or has expired does not end an identity.
 		logr.FromContextOrDiscard(ctx).Info("join token refused; going on with the identity there is", "reason", problem.Reason)
 	}
-	if !id.Joined() {
-		return nil, ErrNoToken
-	}
 	cert, err := id.certificate()
 	if err != nil {
 		return nil, fmt.Errorf("identity: %w", err)
 	}
-	if l.now().Before(cert.Leaf.NotAfter) {
+	if l.hubSince().Before(cert.Leaf.NotAfter) {
 		return id, nil
 	}
 	return l.recover(ctx, id)
 }
 
-func (l *Link) token(ctx context.Context) (*tunnel.Token, error) {
-	text, err := l.opts.Token(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read join token: %w", err)
-	}
-	if text == "" {
-		return nil, nil
-	}
-	t, err := tunnel.ParseToken(text)
-	if err != nil {
-		return nil, err // says what it is
-	}
-	return &t, nil
-}
-
 // joinWith joins with a token. The keys are saved before they are shown, so that
 // a join whose answer was lost can be repeated with the same ones.
 func (l *Link) joinWith(ctx context.Context, old *Identity, token *tunnel.Token) (*Identity, error) {
-	if old.Joined() && l.triedToken(token) {
-		return nil, &tunnel.StatusError{Code: http.StatusForbidden, Problem: tunnel.Problem{Reason: tunnel.ReasonTokenUsed, Message: "tried before"}}
+	if old.Joined() && !isFor(token, old) {
+		l.mu.Lock()
+		l.tookTurn = true
+		l.mu.Unlock()
 	}
 	next := old
 	if old.Joined() {
@@ -103,21 +92,16 @@ func (l *Link) joinWith(ctx context.Context, old *Identity, token *tunnel.Token)
 	trust := tunnel.HubTrust{Hub: next.Hub, Pin: next.CAPin}
 	joined, err := l.certify(ctx, next, trust, token.Key())
 	if err != nil {
-		if _, said := refused(err); said && old.Joined() {
+		if _, said := refused(err); said {
 			l.mu.Lock()
 			l.tried = token.PublicKey()
 			l.mu.Unlock()
 		}
 		return nil, fmt.Errorf("join: %w", err)
 	}
+	l.note(ctx, joined, token)
 	logr.FromContextOrDiscard(ctx).Info("joined", "hub", joined.Hub, "clusterUID", joined.ClusterUID)
 	return joined, nil
-}
-
-func (l *Link) triedToken(token *tunnel.Token) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return bytes.Equal(l.tried, token.PublicKey())
 }
 
 // recover asks for a certificate with the bound key alone.
@@ -152,26 +136,26 @@ func (l *Link) certify(ctx context.Context, id *Identity, trust tunnel.HubTrust,
 	}
 	conn, err := l.dial(ctx, l.gateway(id), tunnel.JoinPath, trust)
 	if err != nil {
-		return nil, err
+		return nil, l.clockError(err)
 	}
-	s, err := tunnel.ClientSession(ctx, conn, trust.Config(nil, l.now), tunnel.MuxOptions{})
+	s, err := tunnel.ClientSession(ctx, conn, l.verifying(trust, nil, new(time.Time)), tunnel.MuxOptions{})
 	if err != nil {
-		return nil, err // says what failed
+		return nil, l.clockError(err) // says what failed
 	}
-	answer, err := askCertificate(ctx, tunnel.NewClient(s), id, public, token)
+	answer, err := askCertificate(ctx, tunnel.NewClient(s), id, id.pin(s.Peer), public, token)
 	if err := errors.Join(err, s.Close()); err != nil {
 		return nil, err
 	}
-	return l.adopt(ctx, id, answer)
+	return l.adopt(ctx, id, answer, s.Peer)
 }
 
-func askCertificate(ctx context.Context, client *tunnel.Client, id *Identity, public []byte, token ed25519.PrivateKey) (*tunnel.CertificateAnswer, error) {
+func askCertificate(ctx context.Context, client *tunnel.Client, id *Identity, pin string, public []byte, token ed25519.PrivateKey) (*tunnel.CertificateAnswer, error) {
 	var nonce tunnel.NonceAnswer
 	if err := client.Call(ctx, http.MethodGet, tunnel.JoinPath, nil, &nonce); err != nil {
 		return nil, err // says what failed
 	}
 	req := tunnel.JoinRequest{Nonce: nonce.Nonce, ClusterUID: id.ClusterUID, ClientKey: public}
-	tunnel.SignJoin(&req, id.Hub, id.CAPin, token, ed25519.NewKeyFromSeed(id.BoundKey))
+	tunnel.SignJoin(&req, id.Hub, pin, token, ed25519.NewKeyFromSeed(id.BoundKey))
 	var answer tunnel.CertificateAnswer
 	if err := client.Call(ctx, http.MethodPost, tunnel.JoinPath, req, &answer); err != nil {
 		return nil, err // says what failed
@@ -179,19 +163,17 @@ func askCertificate(ctx context.Context, client *tunnel.Client, id *Identity, pu
 	return &answer, nil
 }
 
-// adopt checks a certificate that the hub gave and saves the identity with it.
-// The keys that sign orders are taken at the join, and kept.
-func (l *Link) adopt(ctx context.Context, id *Identity, answer *tunnel.CertificateAnswer) (*Identity, error) {
-	next := *id
+// adopt checks a certificate that the hub gave over a link where it presented the
+// certificate peer, and saves the identity with it, and with the keys named there.
+func (l *Link) adopt(ctx context.Context, id *Identity, answer *tunnel.CertificateAnswer, peer *x509.Certificate) (*Identity, error) {
+	with, _, err := id.withKeys(answer.OrderKeys, answer.HubCA, peer)
+	if err != nil {
+		return nil, err // says what it is
+	}
+	next := *with
 	next.Certificate, next.Next = answer.Certificate, nil
-	if len(next.HubCA) == 0 {
-		next.HubCA = answer.HubCA
-	}
 	if len(next.OrderKeys) == 0 {
-		next.OrderKeys = answer.OrderKeys
-	}
-	if keys, err := tunnel.PublicKeys(next.OrderKeys); err != nil || len(keys) == 0 {
-		return nil, fmt.Errorf("hub named no usable order key: %w", errors.Join(err, tunnel.ErrKey))
+		return nil, fmt.Errorf("hub named no order key: %w", tunnel.ErrKey)
 	}
 	trust, err := next.trust()
 	if err != nil {
@@ -212,7 +194,7 @@ func (l *Link) adopt(ctx context.Context, id *Identity, answer *tunnel.Certifica
 		return nil, fmt.Errorf("certificate from the hub names another cluster: %w", errors.Join(err, tunnel.ErrIdentity))
 	}
 	// The hub's clock made it: it is later than that.
-	if at := cert.Leaf.NotBefore.Add(tunnel.CertificateBackdate); next.HubTime.Before(at) {
+	if at := cert.Leaf.NotBefore.Add(tunnel.CertificateBackdate); next.HubTime.Before(at) && l.believes(at) {
 		next.HubTime = at
 	}
 	if err := l.opts.Identity.Save(ctx, &next); err != nil {
@@ -270,26 +252,6 @@ func (i *Identity) certificate() (*tls.Certificate, error) {
 		return nil, fmt.Errorf("certificate and key: %w", err)
 	}
 	return &cert, nil
-}
-
-// trust in the hub's CA, which must be the one that was pinned.
-func (i *Identity) trust() (tunnel.HubTrust, error) {
-	certs, err := parseCertificates(i.HubCA)
-	if err != nil {
-		return tunnel.HubTrust{}, fmt.Errorf("hub CA: %w", err)
-	}
-	pool := x509.NewCertPool()
-	pinned := false
-	for _, cert := range certs {
-		if cert.IsCA && tunnel.CAPin(cert) == i.CAPin {
-			pool.AddCert(cert)
-			pinned = true
-		}
-	}
-	if !pinned {
-		return tunnel.HubTrust{}, fmt.Errorf("hub CA: %w", tunnel.ErrHub)
-	}
-	return tunnel.HubTrust{Hub: i.Hub, CAs: pool}, nil
 }
 
 func parseCertificates(raw []byte) ([]*x509.Certificate, error) {

@@ -4,6 +4,7 @@ package link
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"kumodo.io/convoy/pkg/tunnel"
@@ -33,6 +34,16 @@ type Reporting interface {
 	Newest(releaseUID string) (tunnel.Report, bool)
 }
 
+// Holder gives back what the hub lost.
+type Holder interface {
+	// Held returns the orders that are held of the Releases with these UIDs, as they
+	// were signed. A Release that is not held is left out.
+	Held(releaseUIDs []string) []tunnel.Signed
+	// Layer opens a layer that a Release held here refers to, with its size. The
+	// error is ErrNotHeld for all others.
+	Layer(ctx context.Context, digest string) (io.ReadCloser, int64, error)
+}
+
 // IdentityStore keeps the identity over restarts.
 type IdentityStore interface {
 	// Load returns ErrNoIdentity when there is none.
@@ -49,11 +60,16 @@ type Identity struct {
 	// JoinKey is the public key of the token that was used, so that it is not
 	// tried again.
 	JoinKey []byte `json:"joinKey"`
-	// CAPin is the pin from the token, HubCA what the hub presented under it, PEM.
+	// CAPin is the pin from the token. HubCA are the CAs, PEM, that the hub named
+	// when it was last heard: it may prove itself with any of them.
 	CAPin string `json:"caPin"`
 	HubCA []byte `json:"hubCA,omitempty"`
-	// OrderKeys sign orders.
+	// OrderKeys are those whose orders are accepted, as the hub last named them.
 	OrderKeys [][]byte `json:"orderKeys,omitempty"`
+	// FormerOrderKeys were named once and are not any more, the newest last. What
+	// they signed is not accepted, but stays true of what was accepted before: an
+	// order outlives the key that signed it.
+	FormerOrderKeys [][]byte `json:"formerOrderKeys,omitempty"`
 	// BoundKey is the seed of the long-lived Ed25519 key. Secret.
 	BoundKey []byte `json:"boundKey"`
 	// ClientKey is the P-256 key of the certificate, PKCS #8 DER. Secret.

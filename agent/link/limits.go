@@ -31,6 +31,31 @@ const (
 	WatchInterval = 5 * time.Second
 	// HubTimeGap between two writes of the hub's time.
 	HubTimeGap = time.Hour
+	// MinSession is the shortest planned life of a session, whatever dates say.
+	MinSession = time.Minute
+	// MaxSilentEnds of sessions in a row are taken for a rejection of the certificate.
+	MaxSilentEnds = 5
+	// MaxGoAway bounds what a GoAway may ask for.
+	MaxGoAway = 10 * time.Minute
+	// HeldRetryMin to HeldRetryMax: pause before orders are given back again that the
+	// hub could not take.
+	HeldRetryMin = 5 * time.Second
+	HeldRetryMax = time.Minute
+	// MaxLayersGiven back at once.
+	MaxLayersGiven = 2
+	// MaxKeySet of order keys, and of CAs, that a hub may name.
+	MaxKeySet = 16
+	// MaxFormerKeys that are kept to verify what was accepted before.
+	MaxFormerKeys = 16
+	// LeaveUntrusted and LeaveAbsent: without a session for so long, the token of
+	// another Cluster is taken; the first when the hub cannot prove that it is ours.
+	LeaveUntrusted = time.Minute
+	LeaveAbsent    = 10 * time.Minute
+	// RestartAfter is the default of Options.RestartAfter.
+	RestartAfter = 30 * time.Minute
+	// MaxHubLead: a hub that is further ahead of a clock here that may be right is not
+	// let change what time it is taken for.
+	MaxHubLead = 24 * time.Hour
 	// RenewRetry after a renewal that failed, give or take half.
 	RenewRetry = 5 * time.Minute
 )

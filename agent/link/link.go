@@ -27,6 +27,12 @@ type Options struct {
 	// Hello describes the agent and its cluster; it is asked before each session.
 	Hello func(ctx context.Context) (tunnel.Hello, error)
 
+	// Holder gives back what the hub lost. Default: nothing is given back.
+	Holder Holder
+	// TokenChanged carries a value when there may be another token. Nil: while the
+	// hub refuses the agent, Token is asked each Backoff.Look.
+	TokenChanged <-chan struct{}
+
 	// GatewayURL replaces the one of token and identity. Default: that.
 	GatewayURL string
 	// OuterCAFile adds CA certificates, PEM, for the connection outside the
@@ -38,6 +44,9 @@ type Options struct {
 	Built time.Time
 	// Backoff between dials. Default: DefaultBackoff.
 	Backoff *Backoff
+	// RestartAfter: give or take half of it without so much as a connection, and Run
+	// ends with ErrUnreached. 0: never.
+	RestartAfter time.Duration
 	// Now is the local clock. Default: time.Now.
 	Now func() time.Time
 	// Registerer of the metrics. Default: none.
@@ -51,6 +60,7 @@ type Link struct {
 	metrics *metrics
 	reports *reports
 	fetches chan struct{}
+	layers  chan struct{}
 
 	mu        sync.Mutex
 	identity  *Identity
@@ -59,6 +69,14 @@ type Link struct {
 	tried     []byte        // public key of the token that was refused last
 	hubTime   time.Time     // said by the hub
 	hubTimeAt time.Time     // when that was, on our monotonic clock
+	ahead     time.Duration // of the hub's clock, when that was
+	doubtful  bool          // hubTime is not believed to be the time
+	leave     bool          // the token of another Cluster may be taken
+	tookTurn  bool          // it was tried since the last failure
+	noted     []byte        // public key of the token of another Cluster that was told of
+	reached   time.Time     // when the last connection came about
+	silent    int           // sessions in a row that a hub ended that proved itself and said nothing
+	recovered time.Time     // when the hub's word alone last led to a recovery
 }
 
 // New checks the options. It neither dials nor starts anything.
@@ -83,7 +101,7 @@ func New(o Options) (*Link, error) {
 	if o.Registerer == nil {
 		o.Registerer = prometheus.NewRegistry()
 	}
-	l := &Link{opts: o, backoff: DefaultBackoff(), fetches: make(chan struct{}, tunnel.MaxBlobFetches), arrived: make(chan struct{})}
+	l := &Link{opts: o, backoff: DefaultBackoff(), fetches: make(chan struct{}, tunnel.MaxBlobFetches), layers: make(chan struct{}, MaxLayersGiven), arrived: make(chan struct{})}
 	if o.Backoff != nil {
 		l.backoff = *o.Backoff
 	}
@@ -99,8 +117,8 @@ func (l *Link) Connected() bool {
 	return l.session != nil
 }
 
-// Run joins if need be and keeps a session until ctx ends. It only fails when
-// the identity can neither be read nor made.
+// Run joins if need be and keeps a session until ctx ends. It only fails when the
+// identity can neither be read nor made, and with ErrUnreached.
 func (l *Link) Run(ctx context.Context) error {
 	log := logr.FromContextOrDiscard(ctx).WithName("link")
 	ctx = logr.NewContext(ctx, log)
@@ -109,22 +127,34 @@ func (l *Link) Run(ctx context.Context) error {
 		return fmt.Errorf("read identity: %w", err)
 	}
 	l.setIdentity(id)
+	l.reach()
+	unreached := l.opts.RestartAfter/2 + upTo(l.opts.RestartAfter)
 	wait := time.Duration(0)
 	if id.Joined() { // a first join should not wait, a fleet that starts should
 		wait = upTo(l.backoff.Start)
 	}
-	failures := 0
+	failures, said, lost := 0, false, time.Now()
 	for {
-		if err := sleep(ctx, wait); err != nil {
-			return nil //nolint:nilerr // the end was asked for
+		if l.pause(ctx, wait, said) != nil {
+			return nil // the end was asked for
 		}
 		up, err := l.once(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
-		if errors.Is(err, ErrRecycle) {
-			log.V(1).Info("session ended as planned")
-			failures, wait = 0, 0
+		if up > 0 {
+			lost = time.Now()
+			l.reach()
+		}
+		var away *goAwayError
+		switch {
+		case errors.Is(err, ErrRecycle), errors.Is(err, ErrNewToken):
+			log.V(1).Info("session ended as planned", "cause", err.Error())
+			failures, wait, said = 0, 0, false
+			continue
+		case errors.As(err, &away):
+			failures, wait, said = 0, upTo(away.within), false
+			log.Info("session ended, as the hub asked", "redialIn", wait.Round(time.Millisecond).String())
 			continue
 		}
 		if up >= l.backoff.Steady {
@@ -132,12 +162,16 @@ func (l *Link) Run(ctx context.Context) error {
 		}
 		failures++
 		l.metrics.failures.WithLabelValues(cause(err, up)).Inc()
-		wait = l.next(ctx, failures, up, err)
+		if silent := l.unreached(); l.opts.RestartAfter > 0 && errors.Is(err, errUnreachable) && silent > unreached {
+			return fmt.Errorf("%w: for %s: %w", ErrUnreached, silent.Round(time.Second), err)
+		}
+		wait, said = l.next(ctx, failures, up, time.Since(lost), err)
 	}
 }
 
-// next tells how long to wait after a failure, and says so.
-func (l *Link) next(ctx context.Context, failures int, up time.Duration, err error) time.Duration {
+// next tells how long to wait after a failure, and whether that is since the hub
+// does not want this agent; and says so.
+func (l *Link) next(ctx context.Context, failures int, up, away time.Duration, err error) (time.Duration, bool) {
 	log := logr.FromContextOrDiscard(ctx)
 	problem, said := refused(err)
 	var status *tunnel.StatusError
@@ -145,32 +179,49 @@ func (l *Link) next(ctx context.Context, failures int, up time.Duration, err err
 	if errors.As(err, &status) {
 		hint = status.RetryAfter
 	}
-	wait := l.backoff.wait(failures, up > 0, said, hint)
-	if !said {
-		log.Info("no session with the hub", "cause", err.Error(), "up", up.Round(time.Second).String(), "retryIn", wait.Round(time.Millisecond).String())
-		return wait
+	rejected := errors.Is(err, ErrRejected)
+	wait := l.backoff.wait(failures, up > 0, said || rejected, hint)
+	untrusted := errors.Is(err, tunnel.ErrHub) && !errors.Is(err, ErrClock)
+	wait, now := l.weigh(ctx, wait, said || away > LeaveAbsent || (untrusted && away > LeaveUntrusted))
+	if now {
+		log.Info("no session with the hub; a join token of another Cluster is tried", "cause", err.Error())
+		return 0, false
 	}
-	log.Info("the hub refuses this agent", "reason", problem.Reason, "message", problem.Message, "retryIn", wait.Round(time.Second).String())
-	return l.waitToken(ctx, wait)
+	if said {
+		l.metrics.setRefused(problem.Reason)
+		log.Info("the hub refuses this agent; what was ordered is enforced all the same", "reason", problem.Reason, "message", problem.Message, "retryIn", wait.Round(time.Second).String())
+		return wait, true
+	}
+	log.Info("no session with the hub", "cause", err.Error(), "up", up.Round(time.Second).String(), "retryIn", wait.Round(time.Millisecond).String())
+	return wait, rejected
 }
 
-// waitToken waits here for up to wait, and ends early when a new token has come.
-func (l *Link) waitToken(ctx context.Context, wait time.Duration) time.Duration {
-	before, err := l.opts.Token(ctx)
-	if err != nil {
-		return wait
+// pause waits. It ends early when a token has come that is to be joined with.
+func (l *Link) pause(ctx context.Context, wait time.Duration, refused bool) error {
+	if wait <= 0 {
+		return ctx.Err() // nothing to add
 	}
-	for wait > 0 {
-		step := min(wait, max(l.backoff.Look, time.Millisecond))
-		if sleep(ctx, step) != nil {
-			return 0
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	var look <-chan time.Time
+	if l.opts.TokenChanged == nil && refused {
+		ticker := time.NewTicker(max(l.backoff.Look, time.Millisecond))
+		defer ticker.Stop()
+		look = ticker.C
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err() // nothing to add
+		case <-timer.C:
+			return nil
+		case <-look:
+		case <-l.opts.TokenChanged:
 		}
-		wait -= step
-		if now, err := l.opts.Token(ctx); err == nil && now != before {
-			return 0
+		if l.fresh(ctx) {
+			return nil
 		}
 	}
-	return 0
 }
 
 // cause is a label for metrics.
@@ -181,6 +232,10 @@ func cause(err error, up time.Duration) string {
 		return "refused"
 	case up > 0:
 		return "lost"
+	case errors.Is(err, ErrRejected):
+		return "rejected"
+	case errors.Is(err, ErrClock):
+		return "clock"
 	case errors.Is(err, tunnel.ErrHub):
 		return "untrusted"
 	}
@@ -194,15 +249,52 @@ func (l *Link) once(ctx context.Context) (up time.Duration, err error) {
 		return 0, err
 	}
 	s, err := l.connect(ctx, id)
+	if errors.Is(err, ErrRejected) && l.mayRecover() {
+		// The hub's clock counts: by it the certificate may have run out.
+		if id, err = l.recover(ctx, id); err == nil {
+			s, err = l.connect(ctx, id)
+		}
+	}
 	if err != nil {
 		return 0, err
 	}
 	began := time.Now()
+	l.setLeave(false)
+	l.metrics.setRefused("")
 	l.setSession(s)
 	l.metrics.sessions.Inc()
 	err = s.serve(ctx)
 	l.setSession(nil)
+	var away *goAwayError
+	if within := time.Duration(s.within.Load()); within > 0 && !errors.As(err, &away) {
+		err = errors.Join(&goAwayError{within: within}, err) // the hub ended it first
+	}
 	return max(time.Since(began), 1), err
+}
+
+// mayRecover tells whether the hub's word alone may lead to a recovery: not again
+// and again, should it accept no certificate at all.
+func (l *Link) mayRecover() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.recovered.IsZero() && time.Since(l.recovered) < l.backoff.RefusedMin {
+		return false
+	}
+	l.recovered = time.Now()
+	return true
+}
+
+// reach remembers that something answered.
+func (l *Link) reach() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reached = time.Now()
+}
+
+func (l *Link) unreached() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Since(l.reached)
 }
 
 func (l *Link) setSession(s *session) {
@@ -260,24 +352,4 @@ func (l *Link) currentIdentity() *Identity {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.identity
-}
-
-// now is the time to verify the hub with. A box that booted in 1970 must still
-// find its hub: no clock is earlier than the build, or than what the hub said.
-func (l *Link) now() time.Time {
-	now := l.opts.Now()
-	if now.Before(l.opts.Built) {
-		now = l.opts.Built
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.identity != nil && now.Before(l.identity.HubTime) {
-		now = l.identity.HubTime
-	}
-	if !l.hubTimeAt.IsZero() {
-		if hub := l.hubTime.Add(time.Since(l.hubTimeAt)); now.Before(hub) {
-			now = hub
-		}
-	}
-	return now
 }

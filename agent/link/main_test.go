@@ -7,11 +7,13 @@ import (
 	"errors"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
 	"kumodo.io/convoy/agent/link"
@@ -157,6 +159,7 @@ type rig struct {
 	store   *store
 	options link.Options
 	link    *link.Link
+	dial    atomic.Pointer[dialer] // of a fake clock
 }
 
 func setUp(t *testing.T, changes ...func(*gatewaytest.Hub, *gateway.Options)) *rig {
@@ -169,10 +172,7 @@ func setUp(t *testing.T, changes ...func(*gatewaytest.Hub, *gateway.Options)) *r
 	for _, change := range changes {
 		change(hub, &o)
 	}
-	ctx := context.WithoutCancel(t.Context())
-	if testing.Verbose() {
-		ctx = logr.NewContext(ctx, testr.New(t))
-	}
+	ctx := verbose(t)
 	r := &rig{Hub: hub, ctx: ctx, engine: newEngine(), store: &store{}}
 	if r.gateway, r.url, r.stopHub, err = gatewaytest.Start(ctx, o); err != nil {
 		t.Fatal(err)
@@ -192,6 +192,15 @@ func setUp(t *testing.T, changes ...func(*gatewaytest.Hub, *gateway.Options)) *r
 		Hello: func(context.Context) (tunnel.Hello, error) { return tunnel.Hello{AgentVersion: "v0"}, nil },
 	}
 	return r
+}
+
+// verbose is a context that outlives the test's, with its log when that is wanted.
+func verbose(t *testing.T) context.Context {
+	ctx := context.WithoutCancel(t.Context())
+	if testing.Verbose() {
+		ctx = logr.NewContext(ctx, testr.New(t))
+	}
+	return ctx
 }
 
 // run starts the agent; it is stopped with the test, or by what is returned.
@@ -222,4 +231,11 @@ func (r *rig) order(t *testing.T, uid string, sequence int64) tunnel.Layer {
 		t.Fatal(err)
 	}
 	return layer
+}
+
+// newRegistry gives the link's metrics to a test.
+func newRegistry(o *link.Options) *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	o.Registerer = registry
+	return registry
 }

@@ -2,7 +2,11 @@
 
 package link
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"regexp"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 type metrics struct {
 	sessions  prometheus.Counter
@@ -13,6 +17,10 @@ type metrics struct {
 	blobBytes prometheus.Counter
 	reports   *prometheus.CounterVec
 	renewals  *prometheus.CounterVec
+	held      *prometheus.CounterVec
+	layers    *prometheus.CounterVec
+	refused   *prometheus.GaugeVec
+	foreign   prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer, l *Link) *metrics {
@@ -41,8 +49,20 @@ func newMetrics(reg prometheus.Registerer, l *Link) *metrics {
 		renewals: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "convoy_link_renewals_total", Help: "Certificates asked for over the session, by result.",
 		}, []string{"result"}),
+		held: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "convoy_link_held_orders_total", Help: "Signed orders that the hub asked to have back, by result.",
+		}, []string{"result"}),
+		layers: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "convoy_link_layers_given_total", Help: "Layers that the hub asked to have back, by result.",
+		}, []string{"result"}),
+		refused: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "convoy_link_refused", Help: "1 while the hub's last word to this agent was a refusal, by its reason.",
+		}, []string{"reason"}),
+		foreign: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "convoy_link_foreign_token", Help: "1 while there is a join token for another Cluster than the one joined as.",
+		}),
 	}
-	reg.MustRegister(m.sessions, m.failures, m.orders, m.heads, m.blobs, m.blobBytes, m.reports, m.renewals,
+	reg.MustRegister(m.sessions, m.failures, m.orders, m.heads, m.blobs, m.blobBytes, m.reports, m.renewals, m.held, m.layers, m.refused, m.foreign,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "convoy_link_connected", Help: "1 while there is a session.",
 		}, func() float64 {
@@ -61,8 +81,26 @@ func newMetrics(reg prometheus.Registerer, l *Link) *metrics {
 			return float64(cert.Leaf.NotAfter.Unix())
 		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "convoy_link_clock_skew_seconds", Help: "How far the clock here is ahead of the hub's, as far as that was heard; 0 before.",
+		}, func() float64 { return l.skew().Seconds() }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "convoy_link_reports_pending", Help: "Reports that the hub has not acknowledged.",
 		}, func() float64 { return float64(l.reports.len()) }),
 	)
 	return m
 }
+
+// setRefused shows the reason of the hub's last refusal, "" for none. Only one is
+// shown, and only if it reads like a reason, whatever a hub may send.
+func (m *metrics) setRefused(reason string) {
+	m.refused.Reset()
+	if reason == "" {
+		return
+	}
+	if !reasonForm.MatchString(reason) {
+		reason = "Other"
+	}
+	m.refused.WithLabelValues(reason).Set(1)
+}
+
+var reasonForm = regexp.MustCompile(`^[A-Z][A-Za-z]{1,39}$`)

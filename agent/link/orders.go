@@ -100,6 +100,14 @@ func (s *session) take(ctx context.Context, event tunnel.OrderEvent, known map[s
 		return s.takeOrder(ctx, *event.Order, known)
 	case event.Head != nil:
 		return s.takeHead(ctx, *event.Head, known)
+	case event.GoAway != nil:
+		s.goAway(*event.GoAway)
+		return nil
+	case len(event.Present) > 0:
+		if s.link.opts.Holder != nil {
+			s.asked.add(event.Present)
+		}
+		return nil
 	}
 	for _, uid := range event.Unknown {
 		delete(known, uid)

@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -29,6 +31,10 @@ type session struct {
 	// was made, by the hub's clock.
 	life, remaining time.Duration
 	began           time.Time
+
+	asked  *asked
+	away   chan time.Duration // one place: the hub asks for a pause
+	within atomic.Int64       // of that pause, a time.Duration
 }
 
 // connect dials, authenticates both ends and says hello.
@@ -37,6 +43,7 @@ func (l *Link) connect(ctx context.Context, id *Identity) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("describe the cluster: %w", err)
 	}
+	hello.Now = l.opts.Now()
 	cert, err := id.certificate()
 	if err != nil {
 		return nil, fmt.Errorf("identity: %w", err)
@@ -45,51 +52,104 @@ func (l *Link) connect(ctx context.Context, id *Identity) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := tunnel.PublicKeys(id.OrderKeys)
-	if err != nil {
-		return nil, fmt.Errorf("order keys: %w", err)
-	}
 	ctx, cancel := context.WithTimeout(ctx, DialTimeout)
 	defer cancel()
 	conn, err := l.dial(ctx, l.gateway(id), tunnel.SessionPath, trust)
 	if err != nil {
-		return nil, err
+		return nil, l.clockError(err)
 	}
-	mux, err := tunnel.ClientSession(ctx, conn, trust.Config(cert, l.now), tunnel.MuxOptions{})
+	var proved time.Time
+	mux, err := tunnel.ClientSession(ctx, conn, l.verifying(trust, cert, &proved), tunnel.MuxOptions{})
 	if err != nil {
-		return nil, err // says what failed
+		if !proved.IsZero() {
+			err = errors.Join(err, l.hungUp(cert.Leaf, proved))
+		}
+		return nil, l.clockError(err) // says what failed
 	}
-	s := &session{link: l, id: id, keys: keys, mux: mux, client: tunnel.NewClient(mux), began: time.Now()}
+	s := &session{
+		link: l, id: id, mux: mux, client: tunnel.NewClient(mux), began: time.Now(), asked: newAsked(), away: make(chan time.Duration, 1),
+	}
 	var answer tunnel.HelloAnswer
 	err = s.client.Call(ctx, http.MethodPost, "/v1/hello", hello, &answer)
-	if err == nil && answer.Hub != id.Hub {
-		err = fmt.Errorf("%w: it says it is %q", tunnel.ErrHub, answer.Hub)
-	}
+	var status *tunnel.StatusError
 	if err != nil {
+		err = errors.Join(err, mux.Close())
+		if errors.As(err, &status) {
+			l.answered()
+		} else {
+			err = errors.Join(err, rejection(mux), l.hungUp(cert.Leaf, proved))
+		}
+		return nil, err
+	}
+	if err := s.learn(ctx, &answer); err != nil {
 		return nil, errors.Join(err, mux.Close())
 	}
-	l.heard(ctx, answer.Now)
+	l.answered()
+	l.heard(ctx, answer.Now, mux.Peer)
 	s.life, s.remaining = cert.Leaf.NotAfter.Sub(cert.Leaf.NotBefore), cert.Leaf.NotAfter.Sub(answer.Now)
 	logr.FromContextOrDiscard(ctx).Info("connected", "gateway", l.gateway(id), "hubVersion", answer.HubVersion)
 	return s, nil
 }
 
-// heard remembers the hub's time, in storage now and then.
-func (l *Link) heard(ctx context.Context, now time.Time) {
+// rejection says whether the peer ended a session that is closed with an alert of
+// TLS: with version 1.3 it judges our certificate when our side has long gone on.
+func rejection(mux *tunnel.Session) error {
+	_, err := mux.Accept()
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "remote error" {
+		return fmt.Errorf("%w: %w", ErrRejected, op)
+	}
+	return nil // it ended for another reason, which is known
+}
+
+// hungUp takes it for a rejection when a hub that proved itself ends a session
+// without a word, and the certificate has run out by the time that it is at least,
+// or that has happened too often in a row: the alert that would say so can be lost.
+func (l *Link) hungUp(leaf *x509.Certificate, least time.Time) error {
 	l.mu.Lock()
-	l.hubTime, l.hubTimeAt = now, time.Now()
-	id := l.identity
+	l.silent++
+	silent := l.silent
 	l.mu.Unlock()
-	if now.Sub(id.HubTime) < HubTimeGap {
-		return
+	switch {
+	case !least.Before(leaf.NotAfter):
+		return fmt.Errorf("%w, which has run out at %s", ErrRejected, leaf.NotAfter.UTC().Format(time.RFC3339))
+	case silent >= MaxSilentEnds:
+		return fmt.Errorf("%w, as far as can be told: it hung up %d times", ErrRejected, silent)
 	}
-	next := *id
-	next.HubTime = now
-	if err := l.opts.Identity.Save(ctx, &next); err != nil {
-		logr.FromContextOrDiscard(ctx).Error(err, "the hub's time could not be saved")
-		return
+	return nil
+}
+
+// answered: the hub spoke to us.
+func (l *Link) answered() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.silent = 0
+}
+
+// learn takes what the hub's answer to hello says whom to trust from now on, and
+// stores that before any order is taken.
+func (s *session) learn(ctx context.Context, answer *tunnel.HelloAnswer) error {
+	l := s.link
+	if answer.Hub != s.id.Hub {
+		return fmt.Errorf("%w: it says it is %q", tunnel.ErrHub, answer.Hub)
 	}
-	l.setIdentity(&next)
+	next, changed, err := s.id.withKeys(answer.OrderKeys, answer.HubCA, s.mux.Peer)
+	if err != nil {
+		return err // says what it is
+	}
+	if s.keys, err = tunnel.PublicKeys(next.OrderKeys); err != nil {
+		return fmt.Errorf("order keys: %w", err)
+	}
+	if !changed {
+		return nil
+	}
+	if err := l.opts.Identity.Save(ctx, next); err != nil {
+		return fmt.Errorf("save the keys that the hub named: %w", err)
+	}
+	l.setIdentity(next)
+	s.id = next
+	logr.FromContextOrDiscard(ctx).Info("the hub named other keys", "orderKeys", len(next.OrderKeys), "formerOrderKeys", len(next.FormerOrderKeys))
+	return nil
 }
 
 // serve runs everything that a session carries until one part fails or ctx ends.
@@ -97,6 +157,7 @@ func (s *session) serve(ctx context.Context) error {
 	server := tunnel.NewServer(s.link.routes(), func(ctx context.Context, _ any) context.Context { return ctx })
 	server.ReadTimeout, server.WriteTimeout = tunnel.StallTimeout, tunnel.StallTimeout
 	group, ctx := errgroup.WithContext(ctx)
+	server.BaseContext = func(net.Listener) context.Context { return ctx }
 	group.Go(func() error {
 		<-ctx.Done()
 		return errors.Join(context.Cause(ctx), s.mux.Close())
@@ -106,6 +167,8 @@ func (s *session) serve(ctx context.Context) error {
 	group.Go(func() error { return s.ping(ctx) })
 	group.Go(func() error { return s.followOrders(ctx) })
 	group.Go(func() error { return s.renew(ctx) })
+	group.Go(func() error { return s.giveBack(ctx) })
+	group.Go(func() error { return s.watchToken(ctx) })
 	group.Go(func() error { return s.link.reports.send(ctx, s.client) })
 	err := group.Wait()
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), tunnel.HandshakeTimeout)
@@ -122,6 +185,9 @@ func (s *session) watch(ctx context.Context) error {
 	defer tick.Stop()
 	planned := time.NewTimer(s.plannedEnd())
 	defer planned.Stop()
+	leave := time.NewTimer(time.Hour)
+	leave.Stop()
+	defer leave.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -130,6 +196,10 @@ func (s *session) watch(ctx context.Context) error {
 			return fmt.Errorf("watch session: %w", tunnel.ErrClosed)
 		case <-planned.C:
 			return ErrRecycle
+		case within := <-s.away:
+			leave.Reset(upTo(within))
+		case <-leave.C:
+			return &goAwayError{within: time.Duration(s.within.Load())}
 		case <-tick.C:
 			if d := s.mux.Conn.Silence(); d > tunnel.ReadSilence {
 				return fmt.Errorf("%w: for %s", ErrSilent, d.Round(time.Second))
@@ -144,8 +214,32 @@ func (s *session) watch(ctx context.Context) error {
 // plannedEnd lies before the end of the certificate, and of the life that the
 // multiplexer's bookkeeping is good for, at another moment for each agent.
 func (s *session) plannedEnd() time.Duration {
-	d := min(tunnel.SessionTTL, s.remaining)
+	d := max(min(tunnel.SessionTTL, s.remaining), MinSession)
 	return d - time.Duration(float64(d)*0.05*(0.2+0.8*rand.Float64())) // spreads load
+}
+
+// goAway takes the hub's word that it ends soon: the session ends at a random time
+// within what it says. Only the first counts.
+func (s *session) goAway(away tunnel.GoAway) {
+	seconds := min(max(away.WithinSeconds, 1), int64(MaxGoAway/time.Second))
+	within := time.Duration(seconds) * time.Second
+	if s.within.CompareAndSwap(0, int64(within)) {
+		s.away <- within
+	}
+}
+
+// watchToken ends the session when a token has come that is to be joined with.
+func (s *session) watchToken(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("watch join token: %w", ctx.Err())
+		case <-s.link.opts.TokenChanged:
+			if s.link.fresh(ctx) {
+				return ErrNewToken
+			}
+		}
+	}
 }
 
 // ping keeps the timers of everything between the two ends from running out.
@@ -200,7 +294,7 @@ func (s *session) renewOnce(ctx context.Context) (*x509.Certificate, error) {
 	}
 	with := *s.link.currentIdentity()
 	with.ClientKey = private
-	next, err := s.link.adopt(ctx, &with, &answer)
+	next, err := s.link.adopt(ctx, &with, &answer, s.mux.Peer)
 	if err != nil {
 		return nil, err
 	}

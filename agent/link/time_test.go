@@ -4,8 +4,10 @@ package link_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/x509"
 	"encoding/pem"
+	"net"
 	"testing"
 	"time"
 
@@ -21,12 +23,39 @@ func fake(t *testing.T, test func(t *testing.T, r *rig)) {
 	gatewaytest.FakeClock(t, func(t *testing.T) {
 		pipes := gatewaytest.NewPipes()
 		r := setUp(t, func(_ *gatewaytest.Hub, o *gateway.Options) { o.Listener, o.Plain = pipes, true })
-		r.options.Dial = pipes.Dial
+		r.dial.Store(&dialer{pipes.Dial})
+		r.options.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return r.dial.Load().dial(ctx, network, addr)
+		}
 		r.options.GatewayURL = "ws://hub.example"
 		fleet := link.DefaultBackoff()
 		r.options.Backoff = &fleet
 		test(t, r)
 	})
+}
+
+type dialer struct {
+	dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// restartAfter stops the hub of a fake clock for a while.
+func (r *rig) restartAfter(t *testing.T, away time.Duration) *gateway.Gateway {
+	t.Helper()
+	if err := r.stopHub(); err != nil {
+		t.Fatal(err)
+	}
+	r.dial.Store(&dialer{refuseAll})
+	pass(away)
+	pipes := gatewaytest.NewPipes()
+	o := r.Options()
+	o.Listener, o.Plain = pipes, true
+	g, _, stop, err := gatewaytest.Start(r.ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.gateway, r.stopHub = g, stop
+	r.dial.Store(&dialer{pipes.Dial})
+	return g
 }
 
 func pass(d time.Duration) { <-time.After(d) }
