@@ -299,6 +299,13 @@ func TestTheGarbageCollectorsDeletionsAreHeld(t *testing.T) {
 	if err := l.as("system:kube-controller-manager").Delete(t.Context(), r); !isHeld(err) {
 		t.Errorf("a controller manager without accounts of its own: %v", err)
 	}
+	t.Run("under whatever name it runs", func(t *testing.T) {
+		background := metav1.DeletePropagationBackground
+		uid := r.UID
+		if err := l.as("root").Delete(t.Context(), r, client.Preconditions{UID: &uid}, client.PropagationPolicy(background)); !isHeld(err) {
+			t.Errorf("got %v", err)
+		}
+	})
 	t.Run("what it may collect: no workload hangs on it", func(t *testing.T) {
 		kept := l.release("team", "kept", "edge", owned, func(r *corev1alpha1.Release) { r.Spec.DeletionPolicy.KeepWorkloads = true })
 		if err := l.as(collector).Delete(t.Context(), kept); err != nil {

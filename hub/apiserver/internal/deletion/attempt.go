@@ -26,6 +26,7 @@ import (
 type attempt struct {
 	gate     *Gate
 	resource schema.GroupResource
+	by       asker
 
 	mu sync.Mutex
 	// of each object, what the last answer was; guarded by mu.
@@ -42,9 +43,9 @@ type refusal struct {
 	held   v1alpha1.HeldDeletion
 }
 
-func (g *Gate) attempt(resource schema.GroupResource) *attempt {
+func (g *Gate) attempt(resource schema.GroupResource, by asker) *attempt {
 	return &attempt{
-		gate: g, resource: resource, passed: map[types.UID]*plan{}, taken: map[types.UID][]types.UID{}, held: map[types.UID]refusal{},
+		gate: g, resource: resource, by: by, passed: map[types.UID]*plan{}, taken: map[types.UID][]types.UID{}, held: map[types.UID]refusal{},
 	}
 }
 
@@ -69,7 +70,7 @@ func (a *attempt) ask(ctx context.Context, object runtime.Object) error {
 	var taken []types.UID
 	var held *v1alpha1.HeldDeletion
 	if p != nil {
-		if taken, held, err = a.gate.decide(ctx, p); err != nil {
+		if taken, held, err = a.gate.decide(ctx, a.by, p); err != nil {
 			return err
 		}
 	}
@@ -149,11 +150,11 @@ type Validation = rest.ValidateObjectFunc
 
 // One deletes one object with delete, which gets what to ask, unless it is a dry
 // run, which deletes nothing.
-func (g *Gate) One(ctx context.Context, resource schema.GroupResource, validate Validation, dryRun bool, remove func(Validation) error) error {
-	if dryRun {
+func (g *Gate) One(ctx context.Context, resource schema.GroupResource, validate Validation, options *metav1.DeleteOptions, remove func(Validation) error) error {
+	if dryRun(options) {
 		return remove(validate)
 	}
-	a := g.attempt(resource)
+	a := g.attempt(resource, askerOf(ctx, options))
 	err := remove(func(ctx context.Context, object runtime.Object) error {
 		if err := validated(ctx, validate, object); err != nil {
 			return err
@@ -171,11 +172,11 @@ func (g *Gate) One(ctx context.Context, resource schema.GroupResource, validate 
 
 // Many deletes many objects with remove. Those that are held do not stop the
 // others; the error, when all is done, names them.
-func (g *Gate) Many(ctx context.Context, resource schema.GroupResource, validate Validation, dryRun bool, remove func(Validation) error) error {
-	if dryRun {
+func (g *Gate) Many(ctx context.Context, resource schema.GroupResource, validate Validation, options *metav1.DeleteOptions, remove func(Validation) error) error {
+	if dryRun(options) {
 		return remove(validate)
 	}
-	a := g.attempt(resource)
+	a := g.attempt(resource, askerOf(ctx, options))
 	err := remove(func(ctx context.Context, object runtime.Object) error {
 		if err := validated(ctx, validate, object); err != nil {
 			return err

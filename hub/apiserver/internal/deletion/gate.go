@@ -78,13 +78,29 @@ func New(o Options) *Gate {
 // anything is deleted.
 func (g *Gate) Bind(store Store, recorder func() Recorder) { g.store, g.recorder = store, recorder }
 
-// collectors are the users that the host's garbage collector has. It deletes what
-// has an owner that does not exist, be it that the owner was never there: after a
-// restore, or a copy of an object, it cannot know.
+// collectors are the users that the host's garbage collector has on most hosts. It
+// deletes what has an owner that does not exist, be it that the owner was never
+// there: after a restore, or a copy of an object, it cannot know.
 var collectors = []string{"system:serviceaccount:kube-system:generic-garbage-collector", "system:kube-controller-manager"}
 
-func byCollector(user string, object metav1.Object) bool {
-	return slices.Contains(collectors, user) && len(object.GetOwnerReferences()) > 0
+// asker is who asks for a deletion, and how.
+type asker struct {
+	user string
+	// shaped: the request looks like one of the garbage collector's, which names the
+	// UID and a propagation policy. People's tools name no UID.
+	shaped bool
+}
+
+func askerOf(ctx context.Context, options *metav1.DeleteOptions) asker {
+	a := asker{shaped: options != nil && options.PropagationPolicy != nil && options.Preconditions != nil && options.Preconditions.UID != nil}
+	if u, ok := request.UserFrom(ctx); ok {
+		a.user = u.GetName()
+	}
+	return a
+}
+
+func (a asker) collects(object metav1.Object) bool {
+	return len(object.GetOwnerReferences()) > 0 && (a.shaped || slices.Contains(collectors, a.user))
 }
 
 // plan is what the deletion of one object would uninstall.
@@ -176,17 +192,13 @@ func digestOf(uid types.UID, releases ...*v1alpha1.Release) string {
 
 // decide lets a deletion pass, or says why not. What was taken from the budget for
 // it is given back by the caller when the deletion fails.
-func (g *Gate) decide(ctx context.Context, p *plan) (taken []types.UID, held *v1alpha1.HeldDeletion, err error) {
-	user := ""
-	if u, ok := request.UserFrom(ctx); ok {
-		user = u.GetName()
-	}
+func (g *Gate) decide(ctx context.Context, by asker, p *plan) (taken []types.UID, held *v1alpha1.HeldDeletion, err error) {
 	if g.isConfirmed(p) {
 		return nil, nil, nil
 	}
 	now := g.clock.Now()
-	hold := v1alpha1.HeldDeletion{By: user, At: metav1.NewTime(now).Rfc3339Copy(), Sequence: p.sequence, Digest: p.digest}
-	if byCollector(user, p.object) {
+	hold := v1alpha1.HeldDeletion{By: by.user, At: metav1.NewTime(now).Rfc3339Copy(), Sequence: p.sequence, Digest: p.digest}
+	if by.collects(p.object) {
 		hold.Reason, hold.Message = v1alpha1.HeldByCollector, g.collected(p)
 	} else {
 		if g.budget.Count == 0 {

@@ -26,7 +26,7 @@ var _ rest.StandardStorage = &REST{}
 func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	var out runtime.Object
 	var gone bool
-	err := r.Gate.One(ctx, r.DefaultQualifiedResource, validate, dryRun(options), func(validate Validation) (err error) {
+	err := r.Gate.One(ctx, r.DefaultQualifiedResource, validate, options, func(validate Validation) (err error) {
 		out, gone, err = r.Store.Delete(ctx, name, validate, options)
 		return err
 	})
@@ -36,7 +36,7 @@ func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateOb
 // DeleteCollection deletes all that match.
 func (r *REST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, list *metainternalversion.ListOptions) (runtime.Object, error) {
 	var out runtime.Object
-	err := r.Gate.Many(ctx, r.DefaultQualifiedResource, validate, dryRun(options), func(validate Validation) (err error) {
+	err := r.Gate.Many(ctx, r.DefaultQualifiedResource, validate, options, func(validate Validation) (err error) {
 		out, err = r.Store.DeleteCollection(ctx, validate, options, list)
 		return err
 	})
