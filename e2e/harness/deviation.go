@@ -31,6 +31,7 @@ var permittedFlags = map[string]string{
 	"--gateway-drain-timeout": "hubs of the suites end at once, and agents come back as after a crash",
 	"--metrics-addr":          "listen address of metrics and probes",
 	"--source-allow-cidr":     "the suites serve Git from loopback, which is denied by default",
+	"--cluster-allow-cidr":    "the planes of the suites listen on loopback, which is denied by default",
 }
 
 // permittedEnv are the variables that name the plane's API server instead of

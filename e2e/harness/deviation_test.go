@@ -15,7 +15,8 @@ import (
 func TestDeviations(t *testing.T) {
 	t.Run("the list of what may differ from the manifests is exactly this", func(t *testing.T) {
 		want := []string{
-			"--bind-address", "--gateway-addr", "--gateway-plain", "--gateway-url", "--metrics-addr", "--secure-port", "--source-allow-cidr",
+			"--bind-address", "--cluster-allow-cidr", "--gateway-addr", "--gateway-drain-timeout", "--gateway-plain", "--gateway-url",
+			"--metrics-addr", "--secure-port", "--source-allow-cidr",
 		}
 		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(permittedFlags))); diff != "" {
 			t.Errorf("flags (-want +got):\n%s", diff)

@@ -102,6 +102,7 @@ func StartHub(ctx context.Context, plane *harness.Plane, programs Programs, mods
 		"--metrics-addr":          loopback(h.MetricsPort),
 		"--gateway-drain-timeout": "0s",
 		"--source-allow-cidr":     "127.0.0.0/8",
+		"--cluster-allow-cidr":    "127.0.0.0/8",
 	}
 	for _, mod := range mods {
 		mod(h)

@@ -24,7 +24,7 @@ var (
 	// ErrNoHost: the hub has no host cluster to read Secrets from.
 	ErrNoHost = errors.New("the hub has no host cluster")
 	// ErrAddress: a connection would lead to where clusters may not be. Dial wraps it.
-	ErrAddress = errors.New("clusters may not have that address")
+	ErrAddress = errors.New("the address is loopback, link-local or of the hub's own network; --cluster-allow-cidr opens ranges")
 	// ErrNotServed: no engine runs for that Cluster here.
 	ErrNotServed = errors.New("no engine runs for that cluster in this hub")
 

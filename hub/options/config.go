@@ -52,8 +52,10 @@ type Config struct {
 	MetricsAddr string
 	LogJSON     bool
 	Verbosity   int
-	SourceAllow []netip.Prefix
-	Resync      time.Duration
+	// SourceAllow and ClusterAllow are ranges opened for sources, and for Clusters
+	// that the hub dials.
+	SourceAllow, ClusterAllow []netip.Prefix
+	Resync                    time.Duration
 }
 
 // Gateway is where agents dial in.
@@ -73,8 +75,9 @@ type Completed struct {
 
 type completed struct {
 	Options
-	allow []netip.Prefix
-	errs  []error
+	allow, clusterAllow []netip.Prefix
+
+	errs []error
 }
 
 // Complete fills in what follows from other flags.
@@ -95,18 +98,26 @@ func (o *Options) Complete() Completed {
 			c.GatewayURL = loopbackURL(c.GatewayAddr, c.GatewayPlain)
 		}
 	}
-	for _, text := range o.SourceAllowCIDR {
-		prefix, err := netip.ParsePrefix(text)
-		if err != nil {
-			c.errs = append(c.errs, fmt.Errorf("--source-allow-cidr %q: %w: %w", text, ErrInvalid, err))
-			continue
-		}
-		c.allow = append(c.allow, prefix.Masked())
-	}
+	c.allow = c.ranges("--source-allow-cidr", o.SourceAllowCIDR)
+	c.clusterAllow = c.ranges("--cluster-allow-cidr", o.ClusterAllowCIDR)
 	if !o.API.Standalone {
 		c.API.UseKubeconfig(c.Kubeconfig)
 	}
 	return Completed{c}
+}
+
+// ranges reads the value of a flag.
+func (c *completed) ranges(flag string, texts []string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, text := range texts {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			c.errs = append(c.errs, fmt.Errorf("%s %q: %w: %w", flag, text, ErrInvalid, err))
+			continue
+		}
+		out = append(out, prefix.Masked())
+	}
+	return out
 }
 
 // Validate says what is wrong, all of it.
@@ -155,8 +166,8 @@ func (c Completed) Config() (*Config, error) {
 		MetricsAddr: c.MetricsAddr,
 		LogJSON:     c.LogFormat == LogJSON,
 		Verbosity:   c.Verbosity,
-		SourceAllow: c.allow,
-		Resync:      c.Resync,
+		SourceAllow: c.allow, ClusterAllow: c.clusterAllow,
+		Resync: c.Resync,
 	}
 	if c.EmbeddedEtcd {
 		out.EtcdDir = filepath.Join(c.DataDir, "etcd")

@@ -54,9 +54,10 @@ type Options struct {
 	LogFormat   string
 	Verbosity   int
 
-	SourceAllowCIDR []string
-	Roles           string
-	Resync          time.Duration
+	SourceAllowCIDR  []string
+	ClusterAllowCIDR []string
+	Roles            string
+	Resync           time.Duration
 }
 
 // New gives the defaults.
@@ -66,7 +67,7 @@ func New() *Options {
 		GatewayAddr:  DefaultGatewayAddr,
 		GatewayDrain: DefaultGatewayDrain,
 		MetricsAddr:  DefaultMetricsAddr,
-		LogFormat:    LogText,
+		LogFormat:    LogJSON,
 		Roles:        RolesAll,
 		Resync:       DefaultResync,
 	}
@@ -104,6 +105,9 @@ func (o *Options) Flags() *cliflag.NamedFlagSets {
 
 	source := f.FlagSet("source")
 	source.StringSliceVar(&o.SourceAllowCIDR, "source-allow-cidr", o.SourceAllowCIDR, "Address ranges that sources may be fetched from although they are loopback, link-local or the host's, as in 127.0.0.0/8. Opens plain http for them too.")
+
+	cluster := f.FlagSet("cluster")
+	cluster.StringSliceVar(&o.ClusterAllowCIDR, "cluster-allow-cidr", o.ClusterAllowCIDR, "Address ranges that the kubeconfigs of agentless Clusters may lead to although they are loopback, link-local or the host's Services.")
 
 	o.API.AddFlags(f)
 	return f

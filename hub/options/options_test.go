@@ -42,6 +42,7 @@ func TestWhatTheHubRefusesToStartWith(t *testing.T) {
 		"stand-in Secrets beside a host":                     {args: append(good, "--standalone-secrets-dir=/s"), want: ErrStandaloneOnly},
 		"a kubeconfig without a host":                        {args: []string{"--standalone", "--data-dir=/d", "--kubeconfig=/k"}, want: ErrStandalone},
 		"a client CA of its own in standalone mode":          {args: []string{"--standalone", "--data-dir=/d", "--client-ca-file=/k"}, want: apiserver.ErrStandaloneFlag},
+		"a range for clusters that is none":                  {args: append(good, "--cluster-allow-cidr=localhost"), want: ErrInvalid, text: "--cluster-allow-cidr"},
 		"an address range that is none":                      {args: append(good, "--source-allow-cidr=10.0.0.1"), want: ErrInvalid, text: "--source-allow-cidr"},
 		"a gateway URL that agents cannot dial":              {args: append(good, "--gateway-url=https://convoy.example"), want: ErrInvalid, text: "--gateway-url"},
 		"a gateway address without a port":                   {args: append(good, "--gateway-addr=here"), want: ErrInvalid, text: "--gateway-addr"},
@@ -129,7 +130,7 @@ func TestHelpHasNamedSections(t *testing.T) {
 			t.Errorf("help has no section %q", section)
 		}
 	}
-	for _, flag := range []string{"--gateway-url", "--source-allow-cidr", "--shards", "--etcd-servers", "--secure-port", "--standalone-secrets-dir"} {
+	for _, flag := range []string{"--gateway-url", "--source-allow-cidr", "--cluster-allow-cidr", "--shards", "--etcd-servers", "--secure-port", "--standalone-secrets-dir"} {
 		if !strings.Contains(out.String(), flag) {
 			t.Errorf("help does not name %s", flag)
 		}

@@ -30,6 +30,7 @@ import (
 	"kumodo.io/convoy/hub/etcd"
 	"kumodo.io/convoy/hub/gateway"
 	"kumodo.io/convoy/hub/keyring"
+	"kumodo.io/convoy/hub/local"
 	"kumodo.io/convoy/hub/options"
 	"kumodo.io/convoy/hub/report"
 	"kumodo.io/convoy/hub/source"
@@ -64,11 +65,13 @@ type hub struct {
 	cache    *cache.Cache
 	objects  store.Store
 	sealed   store.Store
+	secrets  source.SecretGetter
 	sources  *source.Coordinator
 	renderer release.Renderer
 	orders   *deliver.Deliverer
 	reporter *report.Reporter
 	agents   *agents
+	engines  *local.Manager
 	gateway  *gateway.Gateway
 	// For requests that come while the hub is still being built.
 	backups *backups
@@ -105,7 +108,7 @@ func Run(ctx context.Context, config *options.Config) error {
 func (h *hub) build(ctx context.Context) error {
 	steps := []func(context.Context) error{
 		h.reachHost, h.loadKeys, h.startServer, h.makeCache, h.openStore, h.startSources, h.startRenderer,
-		h.makeOrders, h.makeReporter, h.makeGateway, h.startFlow,
+		h.makeOrders, h.makeReporter, h.makeEngines, h.makeGateway, h.startFlow,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -224,16 +227,16 @@ func (h *hub) openStore(context.Context) error {
 }
 
 func (h *hub) startSources(context.Context) error {
-	var secrets source.SecretGetter = noSecrets{}
+	h.secrets = noSecrets{}
 	switch {
 	case h.host != nil:
-		secrets = hostSecrets{h.host.CoreV1()}
+		h.secrets = hostSecrets{h.host.CoreV1()}
 	case h.config.SecretsDir != "":
-		secrets = fileSecrets{h.config.SecretsDir}
+		h.secrets = fileSecrets{h.config.SecretsDir}
 	}
 	coordinator, err := source.New(source.Options{
 		CacheDir: h.config.SourceDir, Allow: h.config.SourceAllow, Deny: serviceRange(os.Getenv("KUBERNETES_SERVICE_HOST")),
-		Secrets: secrets, Registerer: h.registry,
+		Secrets: h.secrets, Registerer: h.registry,
 	})
 	if err != nil {
 		return fmt.Errorf("make the coordinator of sources: %w", err)
@@ -325,6 +328,7 @@ func (h *hub) startFlow(ctx context.Context) error {
 	h.cache.OnCluster(h.reporter.ClusterChanged)
 	h.cache.OnCluster(clusters.Changed)
 	h.cache.OnCluster(releases.ClusterChanged)
+	h.cache.OnCluster(h.engines.Changed)
 	h.cache.OnCluster(func(old, next *v1alpha1.Cluster) {
 		if next == nil {
 			next = old
@@ -352,6 +356,7 @@ func (h *hub) startFlow(ctx context.Context) error {
 	run("gitrepository", &repositories.Feed, repositories, sourceWorkers, func() []types.NamespacedName { return keysOf(h.cache.GitRepositories()) })
 	run("release", &releases.Feed, releases, releaseWorkers, func() []types.NamespacedName { return keysOf(h.cache.Releases()) })
 	h.life.start(called("reseal", h.resealLayers))
+	h.life.start(called("local", h.engines.Run))
 	h.life.start("gateway", h.gateway.Run)
 	return h.life.wait(ctx, "the gateway", h.gateway.Ready())
 }

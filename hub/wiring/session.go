@@ -19,6 +19,7 @@ import (
 	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/hub/cache"
 	"kumodo.io/convoy/hub/gateway"
+	"kumodo.io/convoy/hub/local"
 	"kumodo.io/convoy/hub/report"
 	"kumodo.io/convoy/hub/store"
 	"kumodo.io/convoy/pkg/tunnel"
@@ -51,17 +52,24 @@ func (c clusters) Update(ctx context.Context, id tunnel.ClusterID, mutate func(*
 func (c clusters) Reachable() []tunnel.ClusterID {
 	var out []tunnel.ClusterID
 	for _, cluster := range c.cache.Clusters() {
-		if cluster.Status.Reachable {
+		if cluster.Status.Reachable && !local.Mine(cluster) {
 			out = append(out, tunnel.ClusterID{Namespace: cluster.Namespace, Name: cluster.Name, UID: string(cluster.UID)})
 		}
 	}
 	return out
 }
 
-// agents asks over the sessions. The table is there once the gateway is made.
-type agents struct{ gateway *gateway.Gateway }
+// agents asks over the sessions, and the engines of this process. Both are there
+// once they are made.
+type agents struct {
+	gateway *gateway.Gateway
+	engines *local.Manager
+}
 
 func (a *agents) Newest(ctx context.Context, cluster tunnel.ClusterID, release types.UID) (_ *tunnel.Report, err error) {
+	if a.engines.Served(cluster.UID) {
+		return a.engines.Newest(ctx, cluster, release)
+	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://agent/v1/releases/"+url.PathEscape(string(release)), http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("ask for a Release: %w", err)
