@@ -40,8 +40,10 @@ func (rn *Runner) tidy() {
 	}
 }
 
-// keepTidy deletes renders a while after it was asked to.
+// keepTidy deletes renders a while after it was asked to, and once after the start:
+// a process that was killed may have left some.
 func (rn *Runner) keepTidy(ctx context.Context) error {
+	rn.tidy()
 	for {
 		select {
 		case <-ctx.Done():
