@@ -117,8 +117,8 @@ func (rn *Runner) tellRefused(r *release, ref tunnel.ReleaseRef, sequence int64,
 	}
 	unknown := tunnel.Finding{Status: tunnel.Unknown, Reason: v1alpha1.ReasonOrderRefused}
 	rn.out(tunnel.Report{
-		Release: ref, Counter: rn.clock.Now().UnixMilli(), Refused: &finding, RefusedSequence: sequence,
-		Settled: true, Applied: finding, InSync: unknown, Healthy: unknown, At: rn.clock.Now(),
+		Release: ref, Counter: rn.moments.next(), Refused: &finding, RefusedSequence: sequence,
+		Settled: true, Applied: finding, InSync: unknown, Healthy: unknown, At: rn.moments.told(rn.clock.Now()),
 	})
 }
 

@@ -41,7 +41,7 @@ func (r *release) report() {
 	}
 	r.reported, r.reportedAt = sum, r.now()
 	r.counter++
-	out.Counter, out.At = r.counter, r.reportedAt
+	out.Counter, out.At = r.counter, r.runner.moments.told(r.reportedAt)
 	if r.counter >= r.reserved && r.saveAt.IsZero() {
 		r.saveAt = r.reportedAt // the next counters must be written down before a restart
 	}
@@ -74,10 +74,7 @@ func (r *release) buildLocked() tunnel.Report {
 	if r.applied != nil {
 		out.AppliedRef = r.applied.Objects.Digest
 	}
-	if r.op != nil {
-		op := *r.op
-		out.Operation = &op
-	}
+	out.Operation = r.runner.moments.operation(r.op)
 	s := r.tallyLocked(&out)
 	out.Counts.Total = int32(max(r.total, 0))
 	out.InSync, out.Healthy = r.inSyncLocked(s), healthyFinding(s, s.applied, r.total)
@@ -104,7 +101,7 @@ func (r *release) tallyLocked(out *tunnel.Report) tally {
 	add := func(o *object, reason, message string) {
 		out.Exceptions = append(out.Exceptions, tunnel.Exception{
 			Group: o.id.Group, Kind: o.id.Kind, Namespace: o.id.Namespace, Name: o.id.Name,
-			Reason: reason, Message: clip(message, maxMessage), Since: o.since,
+			Reason: reason, Message: clip(message, maxMessage), Since: r.runner.moments.told(o.since),
 		})
 	}
 	failed := int32(0)
@@ -179,7 +176,7 @@ func (r *release) tallyLocked(out *tunnel.Report) tally {
 		failed++
 		out.Exceptions = append(out.Exceptions, tunnel.Exception{
 			Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name,
-			Reason: p.reason, Message: p.message, Since: p.since,
+			Reason: p.reason, Message: p.message, Since: r.runner.moments.told(p.since),
 		})
 	}
 	out.Counts.Drifted, out.Counts.Failed = int32(s.drifted), failed
@@ -274,11 +271,7 @@ func (r *release) save(ctx context.Context) error {
 	r.reserved = r.counter + counterBlock
 	record := &Record{
 		UID: r.uid, Release: r.ref, Order: r.signed, Applied: r.applied, Attempt: r.attempt,
-		Done: r.done, Counter: r.reserved, Operation: r.op, Inventory: make([]Entry, 0, len(r.objects)),
-	}
-	if r.op != nil {
-		op := *r.op
-		record.Operation = &op
+		Done: r.done, Counter: r.reserved, Operation: r.runner.moments.operation(r.op), Inventory: make([]Entry, 0, len(r.objects)),
 	}
 	for _, o := range r.sortedLocked() {
 		e := Entry{

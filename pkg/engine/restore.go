@@ -66,7 +66,7 @@ func (rn *Runner) newRelease(uid string) *release {
 		notify: make(chan struct{}, 1), objects: map[manifest.Identity]*object{},
 		drifts: map[*object]time.Time{}, kept: map[*object]map[string]any{},
 		finding: tunnel.Finding{Status: tunnel.Unknown, Reason: v1alpha1.ReasonProgressing},
-		counter: rn.clock.Now().UnixMilli(),
+		counter: rn.moments.next(),
 	}
 }
 

@@ -38,7 +38,8 @@ type Options struct {
 	// Verify checks an order that was read back from State, as it was checked when
 	// it came. Nil: not checked.
 	Verify func(tunnel.Signed) error
-	// HubTime is the hub's clock as last heard; nil: the local clock.
+	// HubTime is the hub's clock as well as it is known; nil: the local clock. What is
+	// reported and recorded is by that clock, waits and deadlines are by Clock.
 	HubTime    func() time.Time
 	Clock      clock.WithTicker      // default: the real one
 	Logger     logr.Logger           // default: none
@@ -65,6 +66,7 @@ type Runner struct {
 	out        func(tunnel.Report)
 	verify     func(tunnel.Signed) error
 	hubTime    func() time.Time
+	moments    *moments
 	clock      clock.WithTicker
 	log        logr.Logger
 	meter      *metrics
@@ -117,7 +119,7 @@ func New(o Options) (*Runner, error) {
 	}
 	return &Runner{
 		hub: o.HubID, cluster: o.ClusterUID, target: t, discovery: newDiscovery(t),
-		state: o.State, blobs: o.Blobs, out: o.Report, verify: o.Verify, hubTime: o.HubTime,
+		state: o.State, blobs: o.Blobs, out: o.Report, verify: o.Verify, hubTime: o.HubTime, moments: newMoments(o.Clock, o.HubTime),
 		clock: o.Clock, log: o.Logger, meter: meter, slots: make(chan struct{}, maxActive),
 		tidyNotify: make(chan struct{}, 1),
 		releases:   map[string]*release{}, holds: map[string]int{}, interned: map[resource]*resource{},
@@ -281,7 +283,7 @@ func (rn *Runner) Newest(uid string) (tunnel.Report, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := r.buildLocked()
-	out.Counter, out.At = r.counter, r.now()
+	out.Counter, out.At = r.counter, rn.moments.told(r.now())
 	out.Inventory = r.inventoryLocked()
 	return out, true
 }
