@@ -11,6 +11,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -24,6 +26,7 @@ import (
 	"kumodo.io/convoy/hub/render"
 	"kumodo.io/convoy/hub/source"
 	"kumodo.io/convoy/hub/wiring"
+	"kumodo.io/convoy/pkg/version"
 )
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -38,6 +41,10 @@ func run(args []string) int {
 			return source.Main(args[1:], os.Stdin, os.Stdout)
 		}
 	}
+	if len(args) == 1 && args[0] == "--version" {
+		fmt.Println("convoy-hub", version.Version)
+		return 0
+	}
 	config, err := configure(args)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
@@ -46,7 +53,7 @@ func run(args []string) int {
 		fmt.Fprintln(os.Stderr, "convoy-hub:", err)
 		return 2
 	}
-	log := wiring.Logger(os.Stderr, config.LogJSON, config.Verbosity)
+	log := logger(os.Stderr, config.LogJSON, config.Verbosity)
 	klog.SetLogger(log)
 	ctrllog.SetLogger(log)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -59,6 +66,16 @@ func run(args []string) int {
 	}
 	log.Info("The hub has ended")
 	return 0
+}
+
+// logger writes one line an event, as JSON or as text, up to a verbosity.
+func logger(to io.Writer, asJSON bool, verbosity int) logr.Logger {
+	options := &slog.HandlerOptions{Level: slog.Level(-verbosity)}
+	var handler slog.Handler = slog.NewTextHandler(to, options)
+	if asJSON {
+		handler = slog.NewJSONHandler(to, options)
+	}
+	return logr.FromSlogHandler(handler)
 }
 
 func configure(args []string) (*options.Config, error) {

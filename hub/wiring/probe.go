@@ -8,13 +8,17 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/component-base/metrics/legacyregistry"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 const (
@@ -52,12 +56,29 @@ func (r *readiness) Check(*http.Request) error {
 	return nil
 }
 
-// serveProbes serves metrics and probes, plain, until ctx ends. Our own metrics
-// and those of the library are gathered together.
+// ofControllers gathers what controller-runtime counts, without what it says of the
+// process: the API server library says that too.
+type ofControllers struct{ prometheus.Gatherer }
+
+// Gather implements prometheus.Gatherer.
+func (c ofControllers) Gather() ([]*dto.MetricFamily, error) {
+	all, err := c.Gatherer.Gather()
+	all = slices.DeleteFunc(all, func(family *dto.MetricFamily) bool {
+		return strings.HasPrefix(family.GetName(), "go_") || strings.HasPrefix(family.GetName(), "process_")
+	})
+	return all, err //nolint:wrapcheck // passed on whole
+}
+
+// gathered are our own metrics, those of the API server library and those of the
+// controllers.
+func gathered(registry *prometheus.Registry) prometheus.Gatherer {
+	return prometheus.Gatherers{registry, legacyregistry.DefaultGatherer, ofControllers{ctrlmetrics.Registry}}
+}
+
+// serveProbes serves metrics and probes, plain, until ctx ends.
 func serveProbes(ctx context.Context, address string, registry *prometheus.Registry, probes http.Handler) error {
 	mux := http.NewServeMux()
-	gatherers := prometheus.Gatherers{registry, legacyregistry.DefaultGatherer}
-	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherers, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(gathered(registry), promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
 	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
 		mux.Handle("GET "+path, probes)
 	}
