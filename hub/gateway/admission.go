@@ -136,6 +136,10 @@ func (c *admitted) Read(p []byte) (int, error) {
 		} else {
 			c.slot = slot
 		}
+		if err != nil {
+			// At once, so that nothing is answered and no deadline waited for.
+			c.a.turnAway(c.Conn)
+		}
 	})
 	if c.refused != nil {
 		return 0, c.refused

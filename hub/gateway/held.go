@@ -4,7 +4,6 @@ package gateway
 
 import (
 	"net/http"
-	"time"
 
 	"kumodo.io/convoy/pkg/tunnel"
 )
@@ -14,17 +13,14 @@ import (
 func (s *session) handleHeld(w http.ResponseWriter, r *http.Request) {
 	g := s.gw
 	// What a restored hub asks of many at once may be large: only a few at a time.
-	select {
-	case g.large <- struct{}{}:
-		defer func() { <-g.large }()
-	case <-time.After(tunnel.HandshakeTimeout):
-		tunnel.WriteProblem(w, http.StatusServiceUnavailable, tunnel.ReasonOverloaded, "too many large requests at once", RetryEnroll)
-		return
-	case <-r.Context().Done():
+	done, ok := s.enterLarge(w, r)
+	if !ok {
 		return
 	}
 	var req tunnel.HeldRequest
-	if err := tunnel.DecodeJSON(s.body(w, r), tunnel.MaxHeldBody, &req); err != nil || len(req.Orders) > tunnel.MaxHeld {
+	err := tunnel.DecodeJSON(s.body(w, r), tunnel.MaxHeldBody, &req)
+	done() // before anything is answered, which the agent may not read
+	if err != nil || len(req.Orders) > tunnel.MaxHeld {
 		g.metrics.held.WithLabelValues("unreadable").Inc()
 		tunnel.WriteProblem(w, http.StatusBadRequest, tunnel.ReasonBadRequest, "the orders that are held could not be read, or are too many", 0)
 		return

@@ -26,6 +26,7 @@ type rig struct {
 	gateway *gateway.Gateway
 	url     string
 	ctx     context.Context
+	pipes   *gatewaytest.Pipes // of a rig under the fake clock
 }
 
 func start(t *testing.T, changes ...func(*gatewaytest.Hub, *gateway.Options)) *rig {

@@ -16,9 +16,30 @@ func (s *session) body(w http.ResponseWriter, r *http.Request) io.Reader {
 	return tunnel.Stall{C: http.NewResponseController(w)}.Reader(r.Body)
 }
 
+// enterLarge waits for the turn of a large body: one a session, so that no agent
+// takes the places of others. When it is not had, that was answered.
+func (s *session) enterLarge(w http.ResponseWriter, r *http.Request) (done func(), ok bool) {
+	limit := time.NewTimer(tunnel.HandshakeTimeout)
+	defer limit.Stop()
+	for i, place := range []chan struct{}{s.large, s.gw.large} {
+		select {
+		case place <- struct{}{}:
+			continue
+		case <-limit.C:
+			tunnel.WriteProblem(w, http.StatusServiceUnavailable, tunnel.ReasonOverloaded, "too many large bodies at once", RetryEnroll)
+		case <-r.Context().Done():
+		}
+		if i > 0 {
+			<-s.large
+		}
+		return nil, false
+	}
+	return func() { <-s.gw.large; <-s.large }, true
+}
+
 // handleReports hands reports on and answers with those that are safe to forget.
 func (s *session) handleReports(w http.ResponseWriter, r *http.Request) {
-	g, limit := s.gw, int64(tunnel.MaxReportBody)
+	g, limit, done := s.gw, int64(tunnel.MaxReportBody), func() {}
 	switch {
 	case r.ContentLength < 0:
 		tunnel.WriteProblem(w, http.StatusLengthRequired, tunnel.ReasonBadRequest, "reports need a Content-Length", 0)
@@ -28,19 +49,16 @@ func (s *session) handleReports(w http.ResponseWriter, r *http.Request) {
 		return
 	case r.ContentLength > limit:
 		// A report with a large inventory: only a few at once.
-		select {
-		case g.large <- struct{}{}:
-			defer func() { <-g.large }()
-		case <-time.After(tunnel.HandshakeTimeout):
-			tunnel.WriteProblem(w, http.StatusServiceUnavailable, tunnel.ReasonOverloaded, "too many large reports at once", RetryEnroll)
-			return
-		case <-r.Context().Done():
+		var ok bool
+		if done, ok = s.enterLarge(w, r); !ok {
 			return
 		}
 		limit = tunnel.MaxReportBodyLarge
 	}
 	var req tunnel.ReportsRequest
-	if err := tunnel.DecodeJSON(s.body(w, r), limit, &req); err != nil {
+	err := tunnel.DecodeJSON(s.body(w, r), limit, &req)
+	done() // before anything is answered, which the agent may not read
+	if err != nil {
 		g.metrics.reports.WithLabelValues("unreadable").Inc()
 		tunnel.WriteProblem(w, http.StatusBadRequest, tunnel.ReasonBadRequest, "the reports could not be read", 0)
 		return

@@ -24,6 +24,7 @@ type session struct {
 	since time.Time
 
 	streams chan *ordersStream // newest wins
+	large   chan struct{}      // its place for a large body
 	lives   chan time.Duration // how long it may live from now on; newest wins
 
 	refused atomic.Pointer[Refusal] // set when it may do nothing but hear why
@@ -48,7 +49,7 @@ func withSession(ctx context.Context, owner any) context.Context {
 
 // serveSession is the life of one connection to the session endpoint.
 func (g *Gateway) serveSession(ctx context.Context, conn *tunnel.Conn, established func()) {
-	s := &session{gw: g, streams: make(chan *ordersStream, 1), lives: make(chan time.Duration, 1), since: time.Now()}
+	s := &session{gw: g, streams: make(chan *ordersStream, 1), large: make(chan struct{}, 1), lives: make(chan time.Duration, 1), since: time.Now()}
 	link, err := g.handshake(ctx, conn, g.trust().session, s)
 	if err != nil {
 		g.log.V(1).Info("session handshake failed", "peer", conn.RemoteAddr().String(), "cause", err.Error())

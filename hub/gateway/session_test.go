@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -65,6 +66,58 @@ func TestHelloIsRecordedAndAReconnectWritesNothing(t *testing.T) {
 	}
 	if n := r.Writes() - before; n != 0 {
 		t.Errorf("three reconnects made %d writes", n)
+	}
+}
+
+// counting counts what would cost a read or a write of storage.
+type counting struct {
+	*gatewaytest.Hub
+	blobs atomic.Int64
+}
+
+func (c *counting) Open(ctx context.Context, digest string, sealed bool) (io.ReadCloser, int64, error) {
+	c.blobs.Add(1)
+	return c.Hub.Open(ctx, digest, sealed)
+}
+
+func TestAReconnectInWhichNothingChangedNeitherReadsNorWritesStorage(t *testing.T) {
+	count := &counting{}
+	r := start(t, func(h *gatewaytest.Hub, o *gateway.Options) { count.Hub, o.Blobs = h, count })
+	id, p := r.cluster(t, "edge")
+	p.Hello.APIVersions, p.Hello.Now = []string{"v1", "apps/v1", "apps/v1"}, time.Now().Add(-3*time.Hour)
+	if err := p.Join(r.ctx, false); err != nil {
+		t.Fatal(err)
+	}
+	layer := r.AddBlob([]byte("x"))
+	if err := errors.Join(r.Order(id.UID, "a", 1, &layer, nil), r.Order(id.UID, "b", 2, &layer, nil)); err != nil {
+		t.Fatal(err)
+	}
+	have := map[string]int64{"a": 1, "b": 2}
+	connect := func() {
+		s, c := r.open(t, p)
+		follow := orders(t, r, c, have)
+		if sent, unknown, _ := follow.set(); len(sent)+len(unknown) != 0 {
+			t.Errorf("sent %v and %v to an agent that has all", sent, unknown)
+		}
+		follow.close()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		for r.gateway.Sessions().Connected(id.UID) {
+			runtime.Gosched()
+		}
+	}
+	connect()
+	updates, writes := r.Updates(), r.Writes()
+	for range 5 {
+		p.Hello.Now = time.Now().Add(-3 * time.Hour)
+		connect()
+	}
+	if n := r.Updates() - updates; n != 0 {
+		t.Errorf("five reconnects asked %d times for an update of a status, which reads at least", n)
+	}
+	if n := r.Writes() - writes + int(count.blobs.Load()) + len(r.Resets()); n != 0 {
+		t.Errorf("five reconnects made %d calls of storage", n)
 	}
 }
 

@@ -28,6 +28,7 @@ func fake(t *testing.T, test func(t *testing.T, r *rig, agent func(name string) 
 	gatewaytest.FakeClock(t, func(t *testing.T) {
 		pipes := gatewaytest.NewPipes()
 		r := start(t, func(_ *gatewaytest.Hub, o *gateway.Options) { o.Listener, o.Plain = pipes, true })
+		r.pipes = pipes
 		test(t, r, func(name string) (tunnel.ClusterID, *gatewaytest.Peer) {
 			t.Helper()
 			id, p := r.cluster(t, name)

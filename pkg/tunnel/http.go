@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -117,8 +118,12 @@ func WriteJSON(w http.ResponseWriter, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(raw)))
-	if _, err := w.Write(raw); err != nil {
-		return // the peer is gone; there is nobody left to tell
+	// A peer that does not read its answer holds up nothing but its stream.
+	out := Stall{C: http.NewResponseController(w)}.Writer(w)
+	for part := range slices.Chunk(raw, MaxMessage) {
+		if _, err := out.Write(part); err != nil {
+			return // the peer is gone; there is nobody left to tell
+		}
 	}
 }
 
@@ -179,22 +184,30 @@ func StripHeaders(h http.Header) {
 // stream before each read or write.
 type Stall struct{ C *http.ResponseController }
 
-// Reader reads a request's body.
-func (s Stall) Reader(r io.Reader) io.Reader { return stallReader{s, r} }
+// Reader reads a request's body, which has to come at MinBodyRate too.
+func (s Stall) Reader(r io.Reader) io.Reader { return &stallReader{Stall: s, r: r, began: time.Now()} }
 
 // Writer writes an answer's body.
 func (s Stall) Writer(w io.Writer) io.Writer { return stallWriter{s, w} }
 
 type stallReader struct {
 	Stall
-	r io.Reader
+	r     io.Reader
+	began time.Time
+	read  int64
 }
 
-func (s stallReader) Read(p []byte) (int, error) {
-	if err := s.C.SetReadDeadline(time.Now().Add(StallTimeout)); err != nil {
+func (s *stallReader) Read(p []byte) (int, error) {
+	end := time.Now().Add(StallTimeout)
+	if slowest := s.began.Add(StallTimeout + time.Duration(s.read)*time.Second/MinBodyRate); slowest.Before(end) {
+		end = slowest
+	}
+	if err := s.C.SetReadDeadline(end); err != nil {
 		return 0, fmt.Errorf("bound read: %w", err)
 	}
-	return s.r.Read(p) // io.EOF
+	n, err := s.r.Read(p)
+	s.read += int64(n)
+	return n, err // io.EOF
 }
 
 type stallWriter struct {

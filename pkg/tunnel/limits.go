@@ -60,6 +60,9 @@ const (
 	MaxHeader = 16 << 10
 	// StallTimeout: a body that does not move for so long ends its stream.
 	StallTimeout = 30 * time.Second
+	// MinBodyRate is how many bytes a second of a request's body have to come on
+	// average, after StallTimeout; slower ones end their stream.
+	MinBodyRate = 1 << 10
 
 	// MaxJoinBody is the longest body of the join endpoint.
 	MaxJoinBody = 16 << 10

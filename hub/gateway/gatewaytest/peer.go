@@ -91,6 +91,24 @@ func (p *Peer) Open(ctx context.Context, cert *tls.Certificate) (*tunnel.Session
 	return tunnel.ClientSession(ctx, conn, p.config(cert), tunnel.MuxOptions{}) // says what failed
 }
 
+// Raw is the inside of the TLS of an endpoint, where the frames of the multiplexer
+// go, for whoever does not keep to them.
+func (p *Peer) Raw(ctx context.Context, cert *tls.Certificate) (*tls.Conn, error) {
+	path := tunnel.JoinPath
+	if cert != nil {
+		path = tunnel.SessionPath
+	}
+	conn, err := p.Websocket(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	inner := tls.Client(conn, p.config(cert))
+	if err := inner.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("handshake: %w", err), conn.Close())
+	}
+	return inner, nil
+}
+
 // Request makes a join request under a fresh nonce, to be changed, signed with
 // Sign and posted with Post.
 func (p *Peer) Request(ctx context.Context, c *tunnel.Client) (tunnel.JoinRequest, error) {
