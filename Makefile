@@ -78,13 +78,17 @@ test-unit: ## Tests that need no control plane; rooms with goroutines under the 
 	@CGO_ENABLED=1 $(GOTEST) -race $(RACE)
 	@$(GOTEST) $$(go list ./... | grep -v '/convoy/e2e' | grep -vxF "$$(go list $(RACE))")
 
+.PHONY: fuzz
+fuzz: ## Give every fuzz test a short run beyond its kept corpus (FUZZTIME=5s each).
+	@hack/fuzz.sh $(or $(FUZZTIME),5s)
+
 .PHONY: test-e2e
 test-e2e: build kube ## Tests on whole control planes, one package at a time (RUN=regexp for some).
 	@go test -timeout 40m -p 1 $(if $(RUN),-run '$(RUN)') ./e2e/...
 
 .PHONY: test-debian
-test-debian: ## Tests that need proxies and registries of Debian.
-	@hack/test-debian.sh
+test-debian: build kube ## Tests behind proxies of Debian and on bad lines, which it installs; needs root (RUN=regexp for some).
+	@hack/test-debian.sh $(if $(RUN),-run '$(RUN)')
 
 .PHONY: bench
 bench: build kube ## Measure what docs/benchmarks.md states.

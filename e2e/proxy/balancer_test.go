@@ -91,10 +91,9 @@ func TestAnAgentBehindABalancerThatMakesTLSAgain(t *testing.T) {
 			}
 			return err
 		})
-		commit := a.push(ctx, settings("pushed while nobody was there"))
 		a.edit(ctx, "settings", "drifted")
 		a.onEdge(ctx, "settings", "reloaded")
-		a.ready(ctx, commit)
+		a.ready(ctx, a.push(ctx, settings("pushed while nobody was there")))
 		a.onEdge(ctx, "settings", "pushed while nobody was there")
 		s.reaches(ctx, before+1)
 	})

@@ -33,6 +33,11 @@ func TestAnAgentBehindAnInspectingProxyAndSquid(t *testing.T) {
 		return map[string]string{"HTTPS_PROXY": scheme + "://" + user + net.JoinHostPort(m.address, port)}
 	}
 
+	if conn, err := s.net.dial(ctx, "tcp", net.JoinHostPort(s.hub.address, gatewayPort)); err == nil {
+		conn.Close()
+		t.Fatal("the agent's network reaches the hub without a proxy, so nothing here shows anything")
+	}
+
 	ca := m.inspector(ctx)
 	inspected := exit{env: through("http", "", inspectorPort)}
 	s.install(ctx, inspected)
@@ -69,6 +74,10 @@ func TestAnAgentBehindAnInspectingProxyAndSquid(t *testing.T) {
 	t.Run("squid turns an agent with a wrong password away, and the log says so without it", func(t *testing.T) {
 		from := s.change(ctx, exit{env: through("http", proxyUser+":"+wrongPassword+"@", plainProxyPort)})
 		s.says(ctx, from, "no session with the hub", "Proxy Authentication Required")
+	})
+	t.Run("squid over https with a CA that is not trusted is refused, and gets no password", func(t *testing.T) {
+		from := s.change(ctx, exit{env: through("https", proxyUser+":"+escaped+"@", tlsProxyPort)})
+		s.says(ctx, from, "no session with the hub", "certificate outside the websocket", "signed by unknown authority")
 	})
 	t.Run("squid over https with its own CA", func(t *testing.T) {
 		s.change(ctx, exit{env: through("https", proxyUser+":"+escaped+"@", tlsProxyPort), outerCA: shared.company.pem})

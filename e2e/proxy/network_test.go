@@ -66,7 +66,7 @@ func onThread(enter, f func() error) error {
 			result <- err
 			return
 		}
-		defer home.Close() //nolint:errcheck // only named a namespace
+		defer home.Close()
 		if err = enter(); err == nil {
 			err = f()
 		}

@@ -27,7 +27,7 @@ import (
 // patience is how long a test waits for something that should take seconds: an
 // agent that lost its session comes back after up to half a minute, twice that
 // after the next loss, and the machine may be busy.
-const patience = 4 * time.Minute
+const patience = 8 * time.Minute
 
 // sites at once, each with a control plane, one a test.
 const sites = 5
