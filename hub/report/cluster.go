@@ -20,7 +20,7 @@ import (
 // Cluster changes a Cluster's status by compare-and-swap: mutate works on a
 // fresh copy, may be called again, and its error ends the attempt and is
 // returned as it is. The conditions are made here, whatever mutate does to them,
-// but for what SetReady puts there. ErrGone: the Cluster was deleted, or another
+// but for what SetReady and SetDeleting put there. ErrGone: the Cluster was deleted, or another
 // has its name.
 func (r *Reporter) Cluster(ctx context.Context, key types.NamespacedName, uid types.UID, mutate func(*corev1alpha1.ClusterStatus) error) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)

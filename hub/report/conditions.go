@@ -285,7 +285,7 @@ func (c composer) state(kind string) answer {
 // earlier step before the later.
 func (c composer) ready(steps ...metav1.Condition) answer {
 	if c.Deleting != nil {
-		return answer{Finding{metav1.ConditionFalse, v1alpha1.ReasonDeleting, c.Deleting.Message}, c.Generation}
+		return answer{Finding{metav1.ConditionFalse, c.Deleting.Reason, c.Deleting.Message}, c.Generation}
 	}
 	for _, status := range []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionUnknown} {
 		for _, step := range steps {

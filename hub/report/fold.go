@@ -120,7 +120,7 @@ func foldSilence(release *v1alpha1.Release, silence Silence, now time.Time) {
 	if status.LastReportedAt != nil {
 		silence.LastReport = status.LastReportedAt.Time
 	}
-	o.Silent = &silence
+	o.Silent, o.Deleting = &silence, deletingBefore(release)
 	status.Conditions = conditions(o)
 }
 

@@ -59,7 +59,7 @@ type clusterObserved struct {
 	// previous conditions, as stored.
 	previous []metav1.Condition
 	mode     v1alpha1.ConnectionMode
-	// status of now; of its conditions only what SetReady said counts.
+	// status of now; of its conditions only what SetReady and SetDeleting said counts.
 	status *v1alpha1.ClusterStatus
 	lost   lost
 	now    time.Time
@@ -73,6 +73,9 @@ func clusterConditions(o clusterObserved) []metav1.Condition {
 	if behind, ok := clusterBehind(o); ok {
 		behind.Type = v1alpha1.ConditionHubBehind
 		out = append(out, behind)
+	}
+	if deleting := meta.FindStatusCondition(o.status.Conditions, v1alpha1.ConditionDeleting); deleting != nil {
+		out = append(out, *deleting)
 	}
 	for i := range out {
 		c := &out[i]

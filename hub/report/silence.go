@@ -90,7 +90,9 @@ func (r *Reporter) sweep(ctx context.Context, key types.NamespacedName, limiter 
 			return failures
 		}
 		release, ok := r.options.Releases.ReleaseByUID(listed.UID)
-		if !ok || release.DeletionTimestamp != nil || !telling(release.Status.Conditions) {
+		// One that is being deleted goes in a moment, unless it waits for the cluster.
+		going := ok && release.DeletionTimestamp != nil && !release.Spec.DeletionPolicy.BlockOnClusterUnreachable
+		if !ok || going || !telling(release.Status.Conditions) {
 			continue
 		}
 		if err := limiter.Wait(ctx); err != nil {

@@ -131,6 +131,7 @@ func (h *hub) reachHost(context.Context) error {
 		return fmt.Errorf("make a client of the host: %w", err)
 	}
 	h.host = client
+	h.namespaces = controller.NewNamespaces(client.CoreV1())
 	if h.dynamic, err = dynamic.NewForConfig(h.config.Host); err != nil {
 		return fmt.Errorf("make a client of the host: %w", err)
 	}
@@ -170,7 +171,7 @@ func (h *hub) startServer(ctx context.Context) error {
 			GatewayURL: h.config.Gateway.URL, HubID: h.keys.HubID, HubCA: string(h.keys.GatewayCA().PEM), CAPin: h.keys.GatewayCA().Pin(),
 			OrderKeys: h.orderKeyTexts(), AgentImage: h.config.AgentImage,
 		},
-		Hub: h.about, Backup: h.backups,
+		Hub: h.about, Backup: h.backups, Terminating: h.terminating,
 		ReadyzChecks: []healthz.HealthChecker{h.ready},
 		Logger:       logr.FromContextOrDiscard(ctx).WithName("apiserver"),
 	})
@@ -265,15 +266,12 @@ func (h *hub) makeReporter(context.Context) error {
 		Inventories: storage.Inventories, Orders: h.orders, Agents: h.agents, Registerer: h.registry,
 	}
 	if h.host != nil {
-		h.namespaces = controller.NewNamespaces(h.host.CoreV1())
-		recorder := report.NewHostRecorder(h.host.CoreV1(), func(ctx context.Context, namespace string) (bool, error) {
-			state, err := h.namespaces.State(ctx, namespace)
-			return state.Terminating, err
-		})
+		recorder := report.NewHostRecorder(h.host.CoreV1(), h.terminating)
 		reportOptions.Recorder = recorder
 		h.life.start("events", recorder.Run)
 	}
 	h.reporter = report.New(reportOptions)
+	h.server.RecordHeld(held{h.reporter})
 	return nil
 }
 
@@ -305,7 +303,7 @@ func (h *hub) makeGateway(context.Context) error {
 // the cache is complete, so that no agent is refused or told half.
 func (h *hub) startFlow(ctx context.Context) error {
 	storage := h.server.Storage()
-	clusterOptions := cluster.Options{Cache: h.cache, Store: storage.Clusters, Reporter: h.reporter, Orders: h.orders}
+	clusterOptions := cluster.Options{Cache: h.cache, Store: storage.Clusters, Releases: storage.Releases, Reporter: h.reporter, Orders: h.orders}
 	releaseOptions := release.Options{
 		HubID: h.keys.HubID, KeyID: h.keys.OrderKey.KeyID, Version: version.Version,
 		Cache: h.cache, Index: h.cache, Sources: sources{h.sources}, Renderer: h.renderer, Orders: h.orders, Graves: h.orders,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cluster reconciles Clusters: a new one is said to be never joined, a
-// deleted one is let go. It stands beside the flow source -> render -> store ->
+// revoked one to be revoked, a deleted one is let go, after its Releases where it
+// says so. It stands beside the flow source -> render -> store ->
 // deliver -> apply -> observe -> report: sessions and their reachability are the
 // gateway's to tell.
 package cluster
@@ -11,9 +12,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -21,15 +24,6 @@ import (
 	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/hub/controller"
 	"kumodo.io/convoy/hub/report"
-)
-
-// Limits of letting a Cluster go with its namespace.
-const (
-	// lastFor is how long a Cluster outlives the Releases of a namespace that goes:
-	// their release orders need its agent's session.
-	lastFor = 30 * time.Second
-	// lookAgain is how often that is looked at.
-	lookAgain = 500 * time.Millisecond
 )
 
 // Cache is the hub's cache.
@@ -41,6 +35,12 @@ type Cache interface {
 // Store is the registry's store of Clusters.
 type Store interface {
 	RemoveFinalizer(ctx context.Context, key types.NamespacedName, uid types.UID, finalizer string) error
+}
+
+// Releases is the registry's store of Releases. What is deleted through it, in
+// process, was counted when the Cluster was deleted.
+type Releases interface {
+	Delete(ctx context.Context, key types.NamespacedName, uid types.UID) error
 }
 
 // Reporter writes the status.
@@ -66,6 +66,7 @@ type Namespaces interface {
 type Options struct {
 	Cache      Cache
 	Store      Store
+	Releases   Releases
 	Reporter   Reporter
 	Orders     Orders
 	Namespaces Namespaces
@@ -76,6 +77,10 @@ type Options struct {
 type Reconciler struct {
 	Options
 	controller.Feed
+
+	mu sync.Mutex
+	// told is what was last said of the deletion of a Cluster, and when; guarded by mu.
+	told map[types.NamespacedName]progress
 }
 
 // New makes a Reconciler.
@@ -83,15 +88,17 @@ func New(options Options) *Reconciler {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	return &Reconciler{Options: options}
+	return &Reconciler{Options: options, told: map[types.NamespacedName]progress{}}
 }
 
 // Changed is told of each change of a Cluster in the cache.
 func (r *Reconciler) Changed(old, next *v1alpha1.Cluster) {
-	if next == nil {
-		return
-	}
-	if old == nil || old.Generation != next.Generation || (old.DeletionTimestamp == nil) != (next.DeletionTimestamp == nil) {
+	switch {
+	case next == nil:
+		r.Add(types.NamespacedName{Namespace: old.Namespace, Name: old.Name})
+	case old == nil, old.Generation != next.Generation, (old.DeletionTimestamp == nil) != (next.DeletionTimestamp == nil),
+		revoked(next) && !revoked(old),
+		next.DeletionTimestamp != nil && old.Status.Reachable != next.Status.Reachable:
 		r.Add(types.NamespacedName{Namespace: next.Namespace, Name: next.Name})
 	}
 }
@@ -101,32 +108,47 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (r
 	cluster, ok := r.Cache.Cluster(key)
 	switch {
 	case !ok:
+		r.forget(key)
 		return reconcile.Result{}, nil
 	case cluster.DeletionTimestamp != nil:
 		return r.letGo(ctx, key, cluster)
-	case len(cluster.Status.Conditions) > 0 && cluster.Status.ObservedGeneration == cluster.Generation:
+	case len(cluster.Status.Conditions) > 0 && cluster.Status.ObservedGeneration == cluster.Generation && said(cluster):
 		return reconcile.Result{}, nil
 	}
 	// Its conditions follow from the rest of the status, where they are written.
-	err := r.Reporter.Cluster(ctx, key, cluster.UID, func(*v1alpha1.ClusterStatus) error { return nil })
+	err := r.Reporter.Cluster(ctx, key, cluster.UID, func(status *v1alpha1.ClusterStatus) error {
+		if status.Agent != nil && status.Agent.RevokedAt != nil {
+			status.Reachable = false // its session ends, and no other is accepted
+		}
+		return nil
+	})
 	if errors.Is(err, report.ErrGone) {
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{}, err
 }
 
-// letGo drops the finalizer, upon which the gateway ends the session. The
-// Releases stay, and so do the workloads.
+func revoked(cluster *v1alpha1.Cluster) bool {
+	return cluster.Status.Agent != nil && cluster.Status.Agent.RevokedAt != nil
+}
+
+// said: that the Cluster is revoked, if it is, stands in its conditions.
+func said(cluster *v1alpha1.Cluster) bool {
+	ready := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady)
+	return !revoked(cluster) || !cluster.Status.Reachable && ready != nil && ready.Reason == v1alpha1.ReasonRevoked
+}
+
+// letGo drops the finalizer, upon which the gateway ends the session and the key
+// of the agent is refused. Releases that are left stay, and so do the workloads.
 func (r *Reconciler) letGo(ctx context.Context, key types.NamespacedName, cluster *v1alpha1.Cluster) (reconcile.Result, error) {
 	if !slices.Contains(cluster.Finalizers, v1alpha1.FinalizerCluster) {
 		return reconcile.Result{}, nil
 	}
-	stay, err := r.staysForReleases(ctx, key, cluster)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	if stay {
-		return reconcile.Result{RequeueAfter: lookAgain}, nil
+	for _, stays := range []func(context.Context, types.NamespacedName, *v1alpha1.Cluster) (time.Duration, error){r.staysForNamespace, r.prunes} {
+		pause, err := stays(ctx, key, cluster)
+		if err != nil || pause > 0 {
+			return reconcile.Result{RequeueAfter: pause}, err
+		}
 	}
 	if err := r.Orders.Forget(ctx, cluster.UID); err != nil {
 		return reconcile.Result{}, fmt.Errorf("let Cluster %s go: %w", key, err)
@@ -136,24 +158,4 @@ func (r *Reconciler) letGo(ctx context.Context, key types.NamespacedName, cluste
 	}
 	logr.FromContextOrDiscard(ctx).Info("Cluster is gone; its Releases and what they applied stay", "cluster", key.String())
 	return reconcile.Result{}, nil
-}
-
-// staysForReleases: in a namespace that goes, Releases and Clusters are deleted
-// in one sweep. The Cluster is the last to go, or no agent would hear of the
-// release orders and each would go on enforcing for ever.
-func (r *Reconciler) staysForReleases(ctx context.Context, key types.NamespacedName, cluster *v1alpha1.Cluster) (bool, error) {
-	if r.Namespaces == nil || r.Clock.Since(cluster.DeletionTimestamp.Time) > lastFor {
-		return false, nil
-	}
-	state, err := r.Namespaces.State(ctx, key.Namespace)
-	if err != nil {
-		return false, err
-	}
-	if !state.Terminating {
-		return false, nil
-	}
-	if len(r.Cache.ReleasesByCluster(key)) > 0 {
-		return true, nil
-	}
-	return cluster.Status.Reachable && r.Orders.Waiting(cluster.UID) > 0, nil
 }

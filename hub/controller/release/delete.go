@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -21,7 +22,8 @@ import (
 )
 
 // delete takes a deleted Release to its last order, and lets it go when that is
-// safe in etcd and, for a remove order of a connected cluster, carried out.
+// safe in etcd and, for a remove order, carried out: by a connected cluster always,
+// by one that is away where the Release says so.
 func (r *Reconciler) delete(ctx context.Context, key types.NamespacedName, release *v1alpha1.Release) (reconcile.Result, error) {
 	if !slices.Contains(release.Finalizers, v1alpha1.FinalizerRelease) {
 		return reconcile.Result{}, nil
@@ -30,8 +32,16 @@ func (r *Reconciler) delete(ctx context.Context, key types.NamespacedName, relea
 	if err != nil && !errors.Is(err, deliver.ErrNothingOrdered) {
 		return reconcile.Result{}, err
 	}
-	if err == nil && grave.Verb == tunnel.VerbRemove && !grave.Done && r.connected(key, release, grave.ClusterUID) {
-		return r.wait(ctx, key, release, grave)
+	if err == nil && grave.Verb == tunnel.VerbRemove && !grave.Done {
+		cluster, ok := r.Cache.Cluster(types.NamespacedName{Namespace: key.Namespace, Name: release.Spec.ClusterRef.Name})
+		switch {
+		case !ok || cluster.UID != grave.ClusterUID:
+			// Nobody is left who could carry it out.
+		case cluster.Status.Reachable:
+			return r.wait(ctx, key, release, grave)
+		case release.Spec.DeletionPolicy.BlockOnClusterUnreachable:
+			return r.block(ctx, key, release, cluster)
+		}
 	}
 	if err := r.Reporter.DeleteInventory(ctx, key); err != nil {
 		return reconcile.Result{}, fmt.Errorf("let %s go: %w", key, err)
@@ -77,12 +87,12 @@ func (r *Reconciler) bury(ctx context.Context, key types.NamespacedName, release
 	return r.Graves.Bury(ctx, release, verb)
 }
 
-// verb is remove only when it is certain that somebody meant this Release.
+// verb is remove only when it is certain that somebody meant this Release. The
+// API server holds what the garbage collector asks for, so that an owner which
+// does not exist is not the cause here.
 func (r *Reconciler) verb(ctx context.Context, release *v1alpha1.Release) (tunnel.Verb, error) {
-	orphan := slices.Contains(release.Finalizers, metav1.FinalizerOrphanDependents)
-	if len(release.OwnerReferences) > 0 || orphan {
-		// It may be a garbage collector that missed an owner, or was asked to orphan.
-		return tunnel.VerbRelease, nil
+	if slices.Contains(release.Finalizers, metav1.FinalizerOrphanDependents) {
+		return tunnel.VerbRelease, nil // deleted with the wish to orphan
 	}
 	if r.Namespaces == nil {
 		return tunnel.VerbRemove, nil
@@ -100,12 +110,6 @@ func (r *Reconciler) verb(ctx context.Context, release *v1alpha1.Release) (tunne
 	return tunnel.VerbRemove, nil
 }
 
-// connected says whether the agent that has the order can be waited for.
-func (r *Reconciler) connected(key types.NamespacedName, release *v1alpha1.Release, uid types.UID) bool {
-	cluster, ok := r.Cache.Cluster(types.NamespacedName{Namespace: key.Namespace, Name: release.Spec.ClusterRef.Name})
-	return ok && cluster.UID == uid && cluster.Status.Reachable
-}
-
 // wait for the agent. When that takes longer than the Release's timeout, its
 // status says so, and the agent's reports say what blocks.
 func (r *Reconciler) wait(ctx context.Context, key types.NamespacedName, release *v1alpha1.Release, grave deliver.Tombstone) (reconcile.Result, error) {
@@ -115,12 +119,30 @@ func (r *Reconciler) wait(ctx context.Context, key types.NamespacedName, release
 	}
 	message := fmt.Sprintf("the agent of Cluster %q has not carried out the remove order %d; set spec.deletionPolicy.keepWorkloads to let go without it",
 		release.Spec.ClusterRef.Name, grave.Sequence)
+	return reconcile.Result{RequeueAfter: lastBackoff}, r.deleting(ctx, key, release, v1alpha1.ReasonDeleting, message)
+}
+
+// block until the cluster is back: its remove order is stored, and the Release
+// stays to show that it was not carried out.
+func (r *Reconciler) block(ctx context.Context, key types.NamespacedName, release *v1alpha1.Release, cluster *v1alpha1.Cluster) (reconcile.Result, error) {
+	since := ""
+	if ready := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+		since = " since " + ready.LastTransitionTime.UTC().Format(time.RFC3339)
+	}
+	message := fmt.Sprintf("Cluster %q is not reachable%s, and the objects are removed when it is back. "+
+		"To let go now: set spec.deletionPolicy.blockOnClusterUnreachable to false, and the removal waits for the cluster alone; or keepWorkloads to true, and nothing is removed",
+		cluster.Name, since)
+	return reconcile.Result{RequeueAfter: blockedPause}, r.deleting(ctx, key, release, v1alpha1.ReasonBlockedOnCluster, message)
+}
+
+// deleting says in the status what a deletion waits for.
+func (r *Reconciler) deleting(ctx context.Context, key types.NamespacedName, release *v1alpha1.Release, reason, message string) error {
 	err := r.Reporter.Release(ctx, key, release.UID, report.Outcome{
 		Generation: release.Status.ObservedGeneration,
-		Deleting:   &report.Finding{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDeleting, Message: message},
+		Deleting:   &report.Finding{Status: metav1.ConditionFalse, Reason: reason, Message: message},
 	})
 	if err != nil && !errors.Is(err, report.ErrGone) {
-		return reconcile.Result{}, fmt.Errorf("report on %s: %w", key, err)
+		return fmt.Errorf("report on %s: %w", key, err)
 	}
-	return reconcile.Result{RequeueAfter: lastBackoff}, nil
+	return nil
 }

@@ -27,9 +27,19 @@ const (
 	arrivals     = time.Second
 	arrivalPause = 50 * time.Millisecond
 
+	// soonPause is about how long until a Release is looked at again that waits for
+	// something that comes within moments.
+	soonPause = 300 * time.Millisecond
+	// resignPerSecond paces orders that are signed anew since their key is lost.
+	resignPerSecond = 50
+
 	// uncertainFor is how long the host may fail to say what becomes of a namespace
 	// before a deletion in it is taken for one whose cause is not known.
 	uncertainFor = time.Minute
+
+	// blockedPause is how often a deletion that waits for a cluster that is away is
+	// looked at, for the Cluster may be deleted meanwhile.
+	blockedPause = 10 * time.Second
 
 	// returnSpread is the time for each Release over which those of a Cluster that
 	// is back are enqueued, and maxReturnSpread the most of it.

@@ -380,6 +380,7 @@ func TestWhatADeletionMeansOnAHost(t *testing.T) {
 	owned := func(r *corev1alpha1.Release) {
 		r.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "u"}}
 	}
+	orphaned := func(r *corev1alpha1.Release) { r.Finalizers = append(r.Finalizers, metav1.FinalizerOrphanDependents) }
 	s := newStage(t, withHost)
 	s.reachable(true)
 	tests := []struct {
@@ -391,7 +392,9 @@ func TestWhatADeletionMeansOnAHost(t *testing.T) {
 		{"somebody", controller.NamespaceState{}, nil, tunnel.VerbRemove},
 		{"namespace", controller.NamespaceState{Terminating: true}, nil, tunnel.VerbRelease},
 		{"uninstall", controller.NamespaceState{Terminating: true, Uninstall: true}, nil, tunnel.VerbRemove},
-		{"owned", controller.NamespaceState{}, []func(*corev1alpha1.Release){owned}, tunnel.VerbRelease},
+		// What the garbage collector asks for never comes here: the API server holds it.
+		{"owned", controller.NamespaceState{}, []func(*corev1alpha1.Release){owned}, tunnel.VerbRemove},
+		{"orphan", controller.NamespaceState{}, []func(*corev1alpha1.Release){orphaned}, tunnel.VerbRelease},
 	}
 	for _, test := range tests {
 		s.ready(test.name, test.change...)

@@ -211,7 +211,7 @@ func (s *stage) start() {
 		HubID: keys.HubID, KeyID: keys.OrderKey.KeyID, Cache: s.cache, Index: s.cache, Sources: s.git, Renderer: s.renderer,
 		Orders: s.orders, Graves: s.orders, Reporter: s.reporter, Store: storage.Releases,
 	}
-	clusterOptions := cluster.Options{Cache: s.cache, Store: storage.Clusters, Reporter: s.reporter, Orders: s.orders}
+	clusterOptions := cluster.Options{Cache: s.cache, Store: storage.Clusters, Releases: storage.Releases, Reporter: s.reporter, Orders: s.orders}
 	if s.host != nil {
 		options.Namespaces, clusterOptions.Namespaces = s.host, s.host
 	}
