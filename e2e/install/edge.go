@@ -28,10 +28,10 @@ type Edge struct {
 }
 
 // Join makes a Cluster on the hub, prints the agent's manifests with `kubectl
-// convoy join`, applies them on the edge, runs the agent and waits until the
-// hub says that the Cluster is Ready.
-func (h *Hub) Join(ctx context.Context, plane *harness.Plane, namespace, name string) (*Edge, error) {
-	manifests, err := h.Plugin(ctx, "-n", namespace, "join", name, "--create")
+// convoy join` and flags, applies them on the edge, runs the agent and waits until
+// the hub says that the Cluster is Ready.
+func (h *Hub) Join(ctx context.Context, plane *harness.Plane, namespace, name string, flags ...string) (*Edge, error) {
+	manifests, err := h.Plugin(ctx, append([]string{"-n", namespace, "join", name, "--create"}, flags...)...)
 	if err != nil {
 		return nil, fmt.Errorf("join %s: %w", name, err)
 	}

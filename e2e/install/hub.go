@@ -81,6 +81,8 @@ type Hub struct {
 	Args map[string]string
 	// Network that it runs in, see harness.PodOptions.
 	Network string
+	// Manifests are applied in place of manifests/hub, if there are any.
+	Manifests string
 }
 
 // StartHub applies manifests/hub to the plane, runs its Deployment, with what
@@ -122,8 +124,12 @@ func (h *Hub) Apply(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("install hub: %w", err)
 	}
-	dir := filepath.Join(root, "manifests", "hub")
-	if _, err := h.Plane.Kubectl(ctx, "apply", "-f", dir); err != nil {
+	if h.Manifests != "" {
+		_, err = h.Plane.KubectlInput(ctx, h.Manifests, "apply", "-f", "-")
+	} else {
+		_, err = h.Plane.Kubectl(ctx, "apply", "-f", filepath.Join(root, "manifests", "hub"))
+	}
+	if err != nil {
 		return fmt.Errorf("install hub: %w", err)
 	}
 	if err := h.Plane.RouteService(ctx, HubNamespace, "convoy-apiserver", h.APIPort); err != nil {
