@@ -4,6 +4,7 @@ package wiring
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"os"
@@ -248,8 +249,12 @@ func (h *hub) startSources(context.Context) error {
 }
 
 func (h *hub) makeOrders(context.Context) error {
+	accept := make([]ed25519.PublicKey, 0, len(h.keys.OldOrderKeys))
+	for _, key := range h.keys.OldOrderKeys {
+		accept = append(accept, key.Public)
+	}
 	orders, err := deliver.New(deliver.Options{
-		HubID: h.keys.HubID, Key: h.keys.OrderKey.Private, Releases: h.cache, Keys: h.server.EtcdClient(), Registerer: h.registry,
+		HubID: h.keys.HubID, Key: h.keys.OrderKey.Private, Accept: accept, Releases: h.cache, Keys: h.server.EtcdClient(), Registerer: h.registry,
 	})
 	if err != nil {
 		return fmt.Errorf("make the orders: %w", err)
@@ -305,9 +310,8 @@ func (h *hub) startFlow(ctx context.Context) error {
 	storage := h.server.Storage()
 	clusterOptions := cluster.Options{Cache: h.cache, Store: storage.Clusters, Releases: storage.Releases, Reporter: h.reporter, Orders: h.orders}
 	releaseOptions := release.Options{
-		HubID: h.keys.HubID, KeyID: h.keys.OrderKey.KeyID, Version: version.Version,
-		Cache: h.cache, Index: h.cache, Sources: sources{h.sources}, Renderer: h.renderer, Orders: h.orders, Graves: h.orders,
-		Reporter: h.reporter, Store: storage.Releases, Registerer: h.registry,
+		Version: version.Version, Cache: h.cache, Index: h.cache, Sources: sources{h.sources}, Renderer: h.renderer,
+		Orders: h.orders, Graves: h.orders, Reporter: h.reporter, Store: storage.Releases, Registerer: h.registry,
 	}
 	if h.host != nil {
 		clusterOptions.Namespaces, releaseOptions.Namespaces = h.namespaces, h.namespaces

@@ -4,6 +4,7 @@ package release
 
 import (
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,8 +39,15 @@ func (r *Reconciler) gate(w *work) bool {
 	name := w.release.Spec.ClusterRef.Name
 	cluster, ok := r.Cache.Cluster(types.NamespacedName{Namespace: w.release.Namespace, Name: name})
 	if ok && cluster.Status.Reachable && cluster.DeletionTimestamp == nil {
-		w.cluster = cluster
-		return true
+		if r.Orders.Compared(cluster.UID) {
+			w.cluster = cluster
+			return true
+		}
+		// The hub may have been restored from an older copy, and the agent may hold what
+		// it does not remember: nothing is ordered before the agent has said so. It has
+		// no session yet, or its session is a moment old.
+		w.soon = r.wants(w)
+		return false
 	}
 	w.again = true
 	ordered, isOrdered := r.Orders.Ordered(w.release.UID)
@@ -51,6 +59,43 @@ func (r *Reconciler) gate(w *work) bool {
 		message = fmt.Sprintf("the agent of Cluster %q has no session", name)
 	}
 	w.outcome.Waiting = &report.Finding{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonClusterNotReady, Message: message}
+	return false
+}
+
+// wants says whether there may be something to order, as far as is known without a
+// render.
+func (r *Reconciler) wants(w *work) bool {
+	ordered, isOrdered := r.Orders.Ordered(w.release.UID)
+	return w.rendering() || w.goOn || w.request.any() || !isOrdered || ordered.Policy != policyOf(w.release)
+}
+
+// adopted says what becomes of an order that the agent gave back to this hub, which
+// had lost it: it stays, until a change of the inputs or of the spec, or a sync that
+// somebody asked for since, goes on from there.
+func (w *work) adopted() {
+	status := &w.release.Status
+	if status.Adopted == nil {
+		return
+	}
+	if !w.request.since(status.Adopted.At.Time) {
+		w.answered, w.request = w.request, request{}
+	}
+	w.asked = w.request.any() || w.release.Generation != status.ObservedGeneration
+	w.goOn = w.asked || w.inputs != "" && w.inputs != status.Adopted.InputsHash
+	w.held = !w.goOn
+}
+
+// since says whether one of the requests was made after a time. One whose value is no
+// time was made by hand, and counts.
+func (q request) since(t time.Time) bool {
+	for _, value := range []string{q.sync, q.force} {
+		if value == "" {
+			continue
+		}
+		if asked, err := time.Parse(time.RFC3339Nano, value); err != nil || asked.After(t) {
+			return true
+		}
+	}
 	return false
 }
 
@@ -119,7 +164,7 @@ func (r *Reconciler) finish(w *work, ready bool) {
 	if current {
 		w.outcome.Rendered = &report.Finding{
 			Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRendered,
-			Message: fmt.Sprintf("%d objects of %s", render.Count, revision),
+			Message: report.RenderedMessage(render.Count, revision),
 		}
 	}
 	if !ready {
@@ -127,8 +172,19 @@ func (r *Reconciler) finish(w *work, ready bool) {
 	}
 	// A request is acted on also when there is nothing to order: the answer is why.
 	w.outcome.SyncRequest, w.outcome.ForceRequest = w.request.sync, w.request.force
+	if w.held {
+		w.outcome.SyncRequest, w.outcome.ForceRequest = w.answered.sync, w.answered.force
+		return
+	}
+	w.outcome.GoOn = w.goOn && (w.asked || current)
 	ordered, isOrdered := r.Orders.Ordered(w.release.UID)
-	isOrdered = isOrdered && status.Order != nil && status.Order.KeyID == r.KeyID && ordered.Hub == r.HubID
+	if !isOrdered && status.Order != nil && !r.resign.AllowN(r.Clock.Now(), 1) {
+		// Its key is lost: it is signed anew, as all others are, at a pace that agents and
+		// storage can bear.
+		w.soon = true
+		w.outcome.SyncRequest, w.outcome.ForceRequest, w.outcome.GoOn = "", "", false
+		return
+	}
 	policy := policyOf(w.release)
 	if !current {
 		// What is enforced stays enforced, under the policy of now.

@@ -81,6 +81,8 @@ type Renderer interface {
 type Orders interface {
 	// Ordered is the current apply order, if this hub signed it.
 	Ordered(release types.UID) (tunnel.Order, bool)
+	// Compared says whether the Cluster's agent has told what it holds.
+	Compared(cluster types.UID) bool
 	// Issue returns what makes the next one.
 	Issue(intent deliver.Intent) func(last int64) (corev1alpha1.OrderStatus, error)
 }

@@ -98,7 +98,7 @@ func (w *work) remember() {
 // this very generation: then its hash is the one that a look would give.
 func describes(release *corev1alpha1.Release, revision Revision) bool {
 	status := &release.Status
-	if status.InputsHash == "" || status.SourceRevision != revision.Display {
+	if status.InputsHash == "" || status.Adopted != nil || status.SourceRevision != revision.Display {
 		return false
 	}
 	for i := range status.Conditions {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -25,9 +26,6 @@ import (
 
 // Options of a Reconciler. Namespaces, Clock and Registerer may be left out.
 type Options struct {
-	HubID string
-	// KeyID of the key that signs orders: one signed by another is made anew.
-	KeyID string
 	// Renderer's version, for provenance.
 	Version string
 
@@ -50,6 +48,8 @@ type Reconciler struct {
 	Options
 	controller.Feed
 	metrics *metrics
+	// resign paces orders that are signed anew since their key is lost.
+	resign *rate.Limiter
 
 	mu sync.Mutex
 	// notes on what was looked at last; guarded by mu. A reconcile owns the note of
@@ -82,7 +82,10 @@ func New(options Options) *Reconciler {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	return &Reconciler{Options: options, metrics: newMetrics(options.Registerer), notes: map[types.NamespacedName]*note{}}
+	return &Reconciler{
+		Options: options, metrics: newMetrics(options.Registerer), notes: map[types.NamespacedName]*note{},
+		resign: rate.NewLimiter(resignPerSecond, resignPerSecond),
+	}
 }
 
 func (r *Reconciler) note(key types.NamespacedName, uid types.UID) *note {
@@ -141,6 +144,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (r
 	if err := r.look(ctx, w); err != nil {
 		return reconcile.Result{}, err
 	}
+	w.adopted()
 	ready := r.gate(w)
 	if ready && w.rendering() {
 		if err := r.render(ctx, w); err != nil {
@@ -183,6 +187,9 @@ func (r *Reconciler) early(key types.NamespacedName, release *corev1alpha1.Relea
 
 // next is the pause until the Release is looked at without an event.
 func (r *Reconciler) next(w *work) time.Duration {
+	if w.soon {
+		return soonPause/2 + rand.N(soonPause)
+	}
 	if w.again {
 		pause := min(firstBackoff<<min(w.note.attempts, 16), lastBackoff)
 		w.note.attempts++
@@ -223,6 +230,13 @@ type work struct {
 	wanted wanted
 	// again: something failed that may go away by itself.
 	again bool
+	// soon: something will be so in a moment that is not yet.
+	soon bool
+	// held: an order that was adopted stays; goOn: it does so no longer, or asked for
+	// by somebody, as opposed to a change of the source alone.
+	held, goOn, asked bool
+	// answered is a request that was made before that order was adopted.
+	answered request
 }
 
 // fail records why there is no render.
@@ -237,7 +251,10 @@ func (w *work) rendering() bool {
 		return false
 	}
 	status := &w.release.Status
-	return w.inputs != status.InputsHash || w.request.force != "" || status.Render == nil
+	if w.held {
+		return false
+	}
+	return w.goOn || w.inputs != status.InputsHash || w.request.force != "" || status.Render == nil
 }
 
 // wanted is a render that an order names.

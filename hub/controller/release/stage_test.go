@@ -4,6 +4,7 @@ package release_test
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -49,6 +50,9 @@ type stage struct {
 	stop     func()
 	cluster  tunnel.ClusterID
 	resync   time.Duration
+	// signWith is the key of orders, nil: that of the keyring; accept are others.
+	signWith ed25519.PrivateKey
+	accept   []ed25519.PublicKey
 }
 
 // git is a remote: one file for each path and commit.
@@ -196,8 +200,12 @@ func (s *stage) start() {
 	storage := s.server.Storage()
 	s.cache = cache.New(cache.Options{Clusters: storage.Clusters.ListWatch(), Releases: storage.Releases.ListWatch(), GitRepositories: storage.GitRepositories.ListWatch()})
 	keys := s.server.Keyring
+	signWith := keys.OrderKey.Private
+	if s.signWith != nil {
+		signWith = s.signWith
+	}
 	var err error
-	s.orders, err = deliver.New(deliver.Options{HubID: keys.HubID, Key: keys.OrderKey.Private, Releases: s.cache, Keys: s.server.EtcdClient()})
+	s.orders, err = deliver.New(deliver.Options{HubID: keys.HubID, Key: signWith, Accept: s.accept, Releases: s.cache, Keys: s.server.EtcdClient()})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -208,7 +216,7 @@ func (s *stage) start() {
 	})
 	s.renderer = &renderer{}
 	options := release.Options{
-		HubID: keys.HubID, KeyID: keys.OrderKey.KeyID, Cache: s.cache, Index: s.cache, Sources: s.git, Renderer: s.renderer,
+		Cache: s.cache, Index: s.cache, Sources: s.git, Renderer: s.renderer,
 		Orders: s.orders, Graves: s.orders, Reporter: s.reporter, Store: storage.Releases,
 	}
 	clusterOptions := cluster.Options{Cache: s.cache, Store: storage.Clusters, Releases: storage.Releases, Reporter: s.reporter, Orders: s.orders}
@@ -218,6 +226,8 @@ func (s *stage) start() {
 	releases, clusters := release.New(options), cluster.New(clusterOptions)
 	sources := gitrepository.New(gitrepository.Options{Cache: s.cache, Checker: s.git, Reporter: s.reporter})
 	s.orders.OnDone(releases.Done)
+	s.orders.OnCompared(s.reporter.Compared)
+	s.cache.OnRelease(s.reporter.ReleaseChanged)
 	s.cache.OnRelease(s.orders.ReleaseChanged)
 	s.cache.OnRelease(releases.Changed)
 	s.cache.OnCluster(s.reporter.ClusterChanged)
@@ -260,8 +270,16 @@ func keysOf[T metav1.Object](list []T) []types.NamespacedName {
 	return out
 }
 
+// connects makes a session of an agent that holds orders, by Release UID.
+func (s *stage) connects(have map[string]int64) []string {
+	return s.orders.Behind(s.cluster.UID, have)
+}
+
 func (s *stage) reachable(is bool) {
 	s.t.Helper()
+	if is {
+		s.connects(nil)
+	}
 	err := s.reporter.Cluster(s.t.Context(), types.NamespacedName{Namespace: "team", Name: "edge"}, types.UID(s.cluster.UID), func(status *corev1alpha1.ClusterStatus) error {
 		status.Reachable = is
 		status.Agent = &corev1alpha1.ClusterAgentStatus{BoundKey: "a", JoinedAt: metav1.Now()}
