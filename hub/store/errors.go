@@ -11,6 +11,9 @@ import (
 var (
 	// ErrNotFound: there is no such blob.
 	ErrNotFound = errors.New("no such blob in the render store")
+	// ErrLost: the blob is not in the store any more, and nobody who can be reached
+	// holds it. It is an ErrNotFound.
+	ErrLost = fmt.Errorf("%w, and no connected agent holds it", ErrNotFound)
 	// ErrCorrupt: the blob's bytes are not those of its digest.
 	ErrCorrupt = errors.New("a blob of the render store is corrupt")
 	// ErrTooLarge: the blob has more than MaxBlobBytes.

@@ -17,6 +17,11 @@ type Metrics struct {
 	putBytes   *prometheus.CounterVec
 	readBytes  *prometheus.CounterVec
 	failures   *prometheus.CounterVec
+	torn       *prometheus.CounterVec
+	recovered  *prometheus.CounterVec
+	sweeps     *prometheus.CounterVec
+	collected  *prometheus.CounterVec
+	kept       *prometheus.GaugeVec
 }
 
 // NewMetrics registers the metrics.
@@ -35,8 +40,25 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "convoy_store_failures_total", Help: "Operations that failed, by reason: NotFound, Corrupt, Other.",
 		}, []string{"layer", "reason"}),
+		torn: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "convoy_store_torn_blobs_total", Help: "Torn blobs that were put aside.",
+		}, []string{"layer"}),
+		recovered: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "convoy_store_recoveries_total", Help: "Lost blobs that were looked for at agents, by result (done, failed).",
+		}, []string{"layer", "result"}),
+		sweeps: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "convoy_store_sweeps_total", Help: "Sweeps for blobs that nothing refers to, by result (done, failed).",
+		}, []string{"result"}),
+		collected: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "convoy_store_collected_blobs_total", Help: "Blobs taken out since nothing refers to them.",
+		}, []string{"layer"}),
+		kept: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "convoy_store_blobs", Help: "Blobs that the last sweep left.",
+		}, []string{"layer"}),
 	}
-	for _, collector := range []prometheus.Collector{m.putSeconds, m.putBytes, m.readBytes, m.failures} {
+	for _, collector := range []prometheus.Collector{
+		m.putSeconds, m.putBytes, m.readBytes, m.failures, m.torn, m.recovered, m.sweeps, m.collected, m.kept,
+	} {
 		if err := registerer.Register(collector); err != nil {
 			return nil, err
 		}

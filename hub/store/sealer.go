@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 )
 
 // Key seals blobs. Its ID is stored with each blob that it sealed.
@@ -171,6 +172,16 @@ func readHead(r io.Reader) ([]byte, error) {
 // Delete implements Store.
 func (s *Sealer) Delete(ctx context.Context, digest string) error {
 	return deleteBlob(ctx, s.backend, folderSealed, digest)
+}
+
+// DeleteBefore implements Swept.
+func (s *Sealer) DeleteBefore(ctx context.Context, digest string, before time.Time) (bool, error) {
+	return deleteBefore(ctx, s.backend, folderSealed, digest, before)
+}
+
+// SetAside implements Mended.
+func (s *Sealer) SetAside(ctx context.Context, digest string) (string, error) {
+	return setAside(ctx, s.backend, folderSealed, digest)
 }
 
 // List implements Lister.

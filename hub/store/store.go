@@ -56,6 +56,12 @@ type Backend interface {
 	Open(ctx context.Context, name string) (io.ReadCloser, int64, error)
 	// Delete forgets a blob; one that is not there is no error.
 	Delete(ctx context.Context, name string) error
+	// DeleteBefore forgets a blob that was last put before a time. It says whether it
+	// did: one that is put again at the same moment stays.
+	DeleteBefore(ctx context.Context, name string, before time.Time) (bool, error)
+	// SetAside takes a torn blob out of the store and keeps it where a person finds
+	// it. It says where; one that is not there is ErrNotFound.
+	SetAside(ctx context.Context, name string) (where string, err error)
 	// List calls each for all blobs of a folder.
 	List(ctx context.Context, folder string, each func(name string, stored time.Time) error) error
 }
@@ -134,6 +140,16 @@ func (p *Plain) Delete(ctx context.Context, digest string) error {
 	return deleteBlob(ctx, p.backend, folderPlain, digest)
 }
 
+// DeleteBefore implements Swept.
+func (p *Plain) DeleteBefore(ctx context.Context, digest string, before time.Time) (bool, error) {
+	return deleteBefore(ctx, p.backend, folderPlain, digest, before)
+}
+
+// SetAside implements Mended.
+func (p *Plain) SetAside(ctx context.Context, digest string) (string, error) {
+	return setAside(ctx, p.backend, folderPlain, digest)
+}
+
 // List implements Lister.
 func (p *Plain) List(ctx context.Context, each func(Info) error) error {
 	return listBlobs(ctx, p.backend, folderPlain, each)
@@ -145,6 +161,22 @@ func deleteBlob(ctx context.Context, backend Backend, folder, digest string) err
 		return err
 	}
 	return backend.Delete(ctx, folder+"/"+digits)
+}
+
+func deleteBefore(ctx context.Context, backend Backend, folder, digest string, before time.Time) (bool, error) {
+	digits, err := CheckDigest(digest)
+	if err != nil {
+		return false, err
+	}
+	return backend.DeleteBefore(ctx, folder+"/"+digits, before)
+}
+
+func setAside(ctx context.Context, backend Backend, folder, digest string) (string, error) {
+	digits, err := CheckDigest(digest)
+	if err != nil {
+		return "", err
+	}
+	return backend.SetAside(ctx, folder+"/"+digits)
 }
 
 func listBlobs(ctx context.Context, backend Backend, folder string, each func(Info) error) error {

@@ -7,6 +7,7 @@
 //	DIR/blobs/sha256/<hex>   objects layers
 //	DIR/blobs/sealed/<hex>   sealed layers, encrypted
 //	DIR/tmp/                 what is being written
+//	DIR/aside/               torn blobs, for a person to look at; the newest 100
 //
 // A blob is written to tmp, synced, renamed, and its folder synced: after a crash
 // at any instruction it is there whole or not at all. There is no index that
@@ -22,13 +23,25 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
+
+	"k8s.io/utils/clock"
 
 	"kumodo.io/convoy/hub/store"
 )
 
+// maxAside is how many torn blobs are kept.
+const maxAside = 100
+
 // Backend keeps blobs as files.
-type Backend struct{ dir string }
+type Backend struct {
+	dir string
+	// naming is held for reading while a blob gets its name, and for writing while
+	// one is looked at and taken away: what is put at that moment is not lost.
+	naming sync.RWMutex
+	clock  clock.PassiveClock
+}
 
 var _ store.Backend = (*Backend)(nil)
 
@@ -39,12 +52,12 @@ func New(dir string) (*Backend, error) {
 	if err := os.RemoveAll(temp); err != nil {
 		return nil, fmt.Errorf("render store: %w", err)
 	}
-	for _, folder := range []string{temp, filepath.Join(dir, "blobs")} {
+	for _, folder := range []string{temp, filepath.Join(dir, "blobs"), filepath.Join(dir, "aside")} {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return nil, fmt.Errorf("render store: %w", err)
 		}
 	}
-	return &Backend{dir: dir}, nil
+	return &Backend{dir: dir, clock: clock.RealClock{}}, nil
 }
 
 // path of a blob. Names are made by package store; the check is a second lock.
@@ -104,6 +117,57 @@ func (b *Backend) Delete(_ context.Context, name string) error {
 		return err
 	}
 	return nil
+}
+
+// DeleteBefore implements store.Backend.
+func (b *Backend) DeleteBefore(_ context.Context, name string, before time.Time) (bool, error) {
+	path, err := b.path(name)
+	if err != nil {
+		return false, err
+	}
+	b.naming.Lock()
+	defer b.naming.Unlock()
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil || !info.ModTime().Before(before) {
+		return false, err
+	}
+	return true, os.Remove(path)
+}
+
+// SetAside implements store.Backend.
+func (b *Backend) SetAside(_ context.Context, name string) (string, error) {
+	path, err := b.path(name)
+	if err != nil {
+		return "", err
+	}
+	b.naming.Lock()
+	defer b.naming.Unlock()
+	aside := filepath.Join(b.dir, "aside")
+	// Sorted by name, the oldest is the first.
+	stamp := b.clock.Now().UTC().Format("20060102T150405.000000000")
+	where := filepath.Join(aside, stamp+"-"+strings.ReplaceAll(name, "/", "-"))
+	if err := os.Rename(path, where); errors.Is(err, fs.ErrNotExist) {
+		return "", store.ErrNotFound
+	} else if err != nil {
+		return "", err
+	}
+	if err := errors.Join(syncDir(filepath.Dir(path)), syncDir(aside)); err != nil {
+		return "", err
+	}
+	entries, err := os.ReadDir(aside)
+	if err != nil {
+		return "", err
+	}
+	for len(entries) > maxAside {
+		if err := os.Remove(filepath.Join(aside, entries[0].Name())); err != nil {
+			return "", err
+		}
+		entries = entries[1:]
+	}
+	return where, nil
 }
 
 // List implements store.Backend.
@@ -166,6 +230,8 @@ func (p *pending) Commit(name string) error {
 		return errors.Join(err, os.Remove(p.Name()))
 	}
 	folder := filepath.Dir(path)
+	p.backend.naming.RLock()
+	defer p.backend.naming.RUnlock()
 	if err := os.Rename(p.Name(), path); errors.Is(err, fs.ErrNotExist) {
 		// The first blob of a folder.
 		if err = os.MkdirAll(folder, 0o700); err == nil {

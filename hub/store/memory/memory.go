@@ -58,6 +58,32 @@ func (b *Backend) Delete(_ context.Context, name string) error {
 	return nil
 }
 
+// DeleteBefore implements store.Backend.
+func (b *Backend) DeleteBefore(_ context.Context, name string, before time.Time) (bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	found, ok := b.blobs[name]
+	if !ok || !found.stored.Before(before) {
+		return false, nil
+	}
+	delete(b.blobs, name)
+	return true, nil
+}
+
+// SetAside implements store.Backend.
+func (b *Backend) SetAside(_ context.Context, name string) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	found, ok := b.blobs[name]
+	if !ok {
+		return "", store.ErrNotFound
+	}
+	delete(b.blobs, name)
+	where := "aside/" + strings.ReplaceAll(name, "/", "-")
+	b.blobs[where] = found
+	return where, nil
+}
+
 // List implements store.Backend.
 func (b *Backend) List(ctx context.Context, folder string, each func(string, time.Time) error) error {
 	b.mu.Lock()
