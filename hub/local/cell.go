@@ -152,6 +152,11 @@ func (c *cell) look(ctx context.Context) *fault {
 		log.Error(err, "the outcome of a probe could not be written")
 		return away(err, "the outcome could not be written")
 	}
+	if f == nil && !cluster.Status.Reachable && c.serving != nil && c.serving.runner.Loaded() {
+		// The engine went on meanwhile and has nothing new to say; what was said of its
+		// Releases since is that they are not heard of.
+		c.manager.opts.Status.Connected(c.id)
+	}
 	return f
 }
 
@@ -194,7 +199,7 @@ func (c *cell) examine(ctx context.Context, cluster *v1alpha1.Cluster) (engine.C
 	}
 	found, err := c.probe(ctx, c.conn, cluster.Status.Reachable)
 	if err != nil {
-		return found, probeFault(cluster.Spec.ConnectionMode, err)
+		return found, c.probeFault(ctx, cluster.Spec.ConnectionMode, err)
 	}
 	if err := c.sole(cluster, found.UID); err != nil {
 		return found, err

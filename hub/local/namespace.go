@@ -43,12 +43,12 @@ func (c *cell) prepare(ctx context.Context, mode v1alpha1.ConnectionMode, name s
 			Name: name, Labels: map[string]string{labelHub: hub, "app.kubernetes.io/part-of": "convoy"},
 		}}, metav1.CreateOptions{})
 		if err == nil || !apierrors.IsAlreadyExists(err) {
-			return c.made(mode, name, err)
+			return c.made(ctx, mode, name, err)
 		}
 		found, err = client.Namespaces().Get(ctx, name, metav1.GetOptions{})
 	}
 	if err != nil {
-		return startFault(mode, err, fmt.Sprintf("namespace %s of the engine's state cannot be read", name))
+		return c.startFault(ctx, mode, err, fmt.Sprintf("namespace %s of the engine's state cannot be read", name))
 	}
 	if found.DeletionTimestamp != nil {
 		return away(nil, "namespace %s of the engine's state is being deleted", name)
@@ -64,19 +64,19 @@ func (c *cell) prepare(ctx context.Context, mode v1alpha1.ConnectionMode, name s
 	case err == nil:
 		return conflict("an agent is installed in namespace %s of that cluster: remove it, or use connectionMode agent", name)
 	case !apierrors.IsNotFound(err):
-		return startFault(mode, err, fmt.Sprintf("namespace %s of the engine's state cannot be read", name))
+		return c.startFault(ctx, mode, err, fmt.Sprintf("namespace %s of the engine's state cannot be read", name))
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]string{labelHub: hub}}})
 	if err != nil {
 		return fmt.Errorf("encode label: %w", err)
 	}
 	_, err = client.Namespaces().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
-	return c.made(mode, name, err)
+	return c.made(ctx, mode, name, err)
 }
 
-func (c *cell) made(mode v1alpha1.ConnectionMode, name string, err error) error {
+func (c *cell) made(ctx context.Context, mode v1alpha1.ConnectionMode, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return startFault(mode, err, fmt.Sprintf("namespace %s of the engine's state cannot be made", name))
+	return c.startFault(ctx, mode, err, fmt.Sprintf("namespace %s of the engine's state cannot be made", name))
 }

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"slices"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedauthorizationv1 "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/pkg/engine"
@@ -48,13 +50,14 @@ func describe(ctx context.Context, conn *connection) (engine.Cluster, error) {
 	return found, err
 }
 
-// probeFault turns the error of a probe into what the Cluster's owner can read.
-func probeFault(mode v1alpha1.ConnectionMode, err error) *fault {
-	account := DeployerNamespace + "/" + DeployerName
+// probeFault turns the error of a call into what the Cluster's owner can read.
+func (c *cell) probeFault(ctx context.Context, mode v1alpha1.ConnectionMode, err error) *fault {
+	const account = DeployerNamespace + "/" + DeployerName
 	switch {
-	case mode == v1alpha1.ConnectionModeInCluster && apierrors.IsForbidden(err) && impersonation(err):
-		return away(err, "the hub may not impersonate the ServiceAccount %s: apply manifests/hub/overlays/in-cluster", account)
 	case mode == v1alpha1.ConnectionModeInCluster && apierrors.IsForbidden(err):
+		if !c.manager.mayImpersonate(ctx) {
+			return away(err, "the hub may not impersonate the ServiceAccount %s: apply manifests/hub/overlays/in-cluster", account)
+		}
 		return away(err, "the ServiceAccount %s lacks rights: apply manifests/hub/overlays/in-cluster (%s)", account, plain(err))
 	case apierrors.IsUnauthorized(err):
 		return away(err, "the cluster does not accept the credentials")
@@ -68,15 +71,22 @@ func probeFault(mode v1alpha1.ConnectionMode, err error) *fault {
 	return away(err, "the cluster cannot be reached: %s", plain(err))
 }
 
-// impersonation says whether the server refused to let us be another, by what the
-// refusal is about: nothing that a probe asks for is a ServiceAccount.
-func impersonation(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
+// mayImpersonate asks whether the hub's own account may act as the deployer: that a
+// call was forbidden does not tell which of the two lacks rights. When that cannot
+// be told, it may.
+func (m *Manager) mayImpersonate(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	client, err := typedauthorizationv1.NewForConfig(m.opts.Host)
+	if err != nil {
+		return true
 	}
-	details := status.Status().Details
-	return details != nil && details.Kind == "serviceaccounts"
+	review, err := client.SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: "impersonate", Resource: "serviceaccounts", Namespace: DeployerNamespace, Name: DeployerName,
+		}},
+	}, metav1.CreateOptions{})
+	return err != nil || review.Status.Allowed
 }
 
 // reached is the status of a Cluster whose probe succeeded. That a Cluster is

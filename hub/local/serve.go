@@ -122,9 +122,9 @@ func (c *cell) loaded(ctx context.Context, s *serving) error {
 }
 
 // startFault turns the error of a call for the state's namespace into a fault.
-func startFault(mode v1alpha1.ConnectionMode, err error, what string) error {
+func (c *cell) startFault(ctx context.Context, mode v1alpha1.ConnectionMode, err error, what string) error {
 	if apierrors.IsForbidden(err) {
-		return probeFault(mode, err)
+		return c.probeFault(ctx, mode, err)
 	}
 	return away(err, "%s: %s", what, plain(err))
 }
