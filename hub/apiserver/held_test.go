@@ -306,10 +306,21 @@ func TestTheGarbageCollectorsDeletionsAreHeld(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("what it may collect: no workload hangs on it", func(t *testing.T) {
+	t.Run("though no workload hangs on it: the Release itself was restored by somebody", func(t *testing.T) {
 		kept := l.release("team", "kept", "edge", owned, func(r *corev1alpha1.Release) { r.Spec.DeletionPolicy.KeepWorkloads = true })
-		if err := l.as(collector).Delete(t.Context(), kept); err != nil {
-			t.Error(err)
+		fresh := newRelease("team", "fresh", "edge")
+		owned(fresh)
+		create(t, l, fresh)
+		for _, r := range []*corev1alpha1.Release{kept, fresh} {
+			if err := l.as(collector).Delete(t.Context(), r); !isHeld(err) {
+				t.Errorf("%s: got %v", r.Name, err)
+			}
+			if _, err := l.confirm(r, l.held(r)); err != nil {
+				t.Errorf("confirm %s: %v", r.Name, err)
+			}
+			if err := l.as(collector).Delete(t.Context(), r); err != nil {
+				t.Errorf("%s, confirmed: %v", r.Name, err)
+			}
 		}
 	})
 	t.Run("in a namespace that is being deleted it is let go, and orphaned", func(t *testing.T) {

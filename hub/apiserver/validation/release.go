@@ -87,8 +87,8 @@ func SyncRequest(s *v1alpha1.SyncRequest, release string) field.ErrorList {
 func ConfirmRequest(c *v1alpha1.ConfirmRequest, object string) field.ErrorList {
 	c.ExpiresAt = nil
 	errs := requestName(c.Name, object, "object")
-	if c.Sequence <= 0 {
-		errs = append(errs, field.Required(field.NewPath("sequence"), "that of status.heldDeletion"))
+	if c.Sequence < 0 {
+		errs = append(errs, field.Invalid(field.NewPath("sequence"), c.Sequence, "that of status.heldDeletion"))
 	}
 	if c.Digest == "" {
 		errs = append(errs, field.Required(field.NewPath("digest"), "that of status.heldDeletion"))

@@ -111,6 +111,7 @@ type plan struct {
 	// what, for messages: "its workloads" or those of its Releases.
 	what     string
 	accounts []account
+	// uids of the Releases that are uninstalled and were not counted before.
 	uids     []types.UID
 	sequence int64
 	digest   string
@@ -122,25 +123,29 @@ func uninstalls(r *v1alpha1.Release) bool {
 	return r.DeletionTimestamp == nil && !r.Spec.DeletionPolicy.KeepWorkloads && r.Status.Sequence > 0
 }
 
-// planRelease is nil when the deletion uninstalls nothing, or was counted before.
+// planRelease is nil when the Release is being deleted already.
 func (g *Gate) planRelease(ctx context.Context, r *v1alpha1.Release) (*plan, error) {
-	if !uninstalls(r) {
+	if r.DeletionTimestamp != nil {
 		return nil, nil
 	}
-	cluster, err := g.cluster(ctx, types.NamespacedName{Namespace: r.Namespace, Name: r.Spec.ClusterRef.Name})
-	switch {
-	case err != nil:
-		return nil, err
-	case cluster == nil:
-		return nil, nil // no agent can be told
-	case cluster.DeletionTimestamp != nil && cluster.Spec.DeletionPolicy.PruneReleases:
-		return nil, nil
-	}
-	return &plan{
+	p := &plan{
 		object: r, command: r.Name, what: "its workloads",
 		accounts: []account{{namespace: r.Namespace}, {r.Namespace, r.Spec.ClusterRef.Name}},
-		uids:     []types.UID{r.UID}, sequence: r.Status.Sequence, digest: digestOf(r.UID, r),
-	}, nil
+		sequence: r.Status.Sequence, digest: digestOf(r.UID, r),
+	}
+	if !uninstalls(r) {
+		return p, nil
+	}
+	cluster, err := g.cluster(ctx, types.NamespacedName{Namespace: r.Namespace, Name: r.Spec.ClusterRef.Name})
+	if err != nil {
+		return nil, err
+	}
+	// Without its Cluster no agent can be told; one that goes with its Releases was
+	// counted as all of them.
+	if cluster != nil && (cluster.DeletionTimestamp == nil || !cluster.Spec.DeletionPolicy.PruneReleases) {
+		p.uids = []types.UID{r.UID}
+	}
+	return p, nil
 }
 
 // cluster is nil when there is none of that name.
@@ -152,7 +157,7 @@ func (g *Gate) cluster(ctx context.Context, key types.NamespacedName) (*v1alpha1
 	return c, err
 }
 
-// planCluster is nil when the deletion uninstalls nothing, or was counted before.
+// planCluster is nil when the deletion uninstalls nothing, or is under way already.
 func (g *Gate) planCluster(ctx context.Context, c *v1alpha1.Cluster) (*plan, error) {
 	if c.DeletionTimestamp != nil || !c.Spec.DeletionPolicy.PruneReleases {
 		return nil, nil
@@ -201,7 +206,7 @@ func (g *Gate) decide(ctx context.Context, by asker, p *plan) (taken []types.UID
 	if by.collects(p.object) {
 		hold.Reason, hold.Message = v1alpha1.HeldByCollector, g.collected(p)
 	} else {
-		if g.budget.Count == 0 {
+		if g.budget.Count == 0 || len(p.uids) == 0 {
 			return nil, nil, nil
 		}
 		for _, a := range p.accounts {
