@@ -116,6 +116,34 @@ func (c *Cache) ReleasesBySource(sourceKind string, source types.NamespacedName)
 	return c.releases.indexed(bySource, indexKey{kind: sourceKind, namespace: source.Namespace, name: source.Name})
 }
 
+// ReleasesReferringTo lists the Releases whose status names the digest of a layer: as
+// their render, as applied, or in their history. It looks at all of them, and is for
+// what is rarely asked.
+func (c *Cache) ReleasesReferringTo(digest string) []*corev1alpha1.Release {
+	var out []*corev1alpha1.Release
+	for _, release := range c.releases.list() {
+		if refersTo(&release.Status, digest) {
+			out = append(out, release)
+		}
+	}
+	return out
+}
+
+func refersTo(status *corev1alpha1.ReleaseStatus, digest string) bool {
+	if status.RenderRef == digest || status.AppliedRef == digest {
+		return true
+	}
+	if status.Render != nil && (status.Render.Objects.Digest == digest || status.Render.Sealed.Digest == digest) {
+		return true
+	}
+	for i := range status.History {
+		if status.History[i].RenderRef == digest || status.History[i].Sealed.Digest == digest {
+			return true
+		}
+	}
+	return false
+}
+
 // Cluster by namespace and name.
 func (c *Cache) Cluster(key types.NamespacedName) (*corev1alpha1.Cluster, bool) {
 	return c.clusters.get(key)

@@ -56,6 +56,8 @@ type Config struct {
 	// that the hub dials.
 	SourceAllow, ClusterAllow []netip.Prefix
 	Resync                    time.Duration
+	// StoreSweep is how often unused renders are collected; 0: never.
+	StoreSweep time.Duration
 }
 
 // Gateway is where agents dial in.
@@ -136,6 +138,7 @@ func (c Completed) Validate() []error {
 	add(c.StandaloneSecretsDir != "" && !c.API.Standalone, fmt.Errorf("--standalone-secrets-dir %w", ErrStandaloneOnly))
 	add(c.Kubeconfig != "" && c.API.Standalone, fmt.Errorf("--kubeconfig %w", ErrStandalone))
 	add(c.Resync < minResync, fmt.Errorf("--resync %s: %w: at least %s", c.Resync, ErrInvalid, minResync))
+	add(c.StoreSweep != 0 && c.StoreSweep < minStoreSweep, fmt.Errorf("--store-gc-interval %s: %w: 0, or at least %s", c.StoreSweep, ErrInvalid, minStoreSweep))
 	add(c.LogFormat != LogText && c.LogFormat != LogJSON, fmt.Errorf("--log-format %q: %w: text or json", c.LogFormat, ErrInvalid))
 	add(c.Verbosity < 0, fmt.Errorf("--v %d: %w", c.Verbosity, ErrInvalid))
 	if err := address(c.GatewayAddr); err != nil {
@@ -167,7 +170,7 @@ func (c Completed) Config() (*Config, error) {
 		LogJSON:     c.LogFormat == LogJSON,
 		Verbosity:   c.Verbosity,
 		SourceAllow: c.allow, ClusterAllow: c.clusterAllow,
-		Resync: c.Resync,
+		Resync: c.Resync, StoreSweep: c.StoreSweep,
 	}
 	if c.EmbeddedEtcd {
 		out.EtcdDir = filepath.Join(c.DataDir, "etcd")

@@ -18,6 +18,8 @@ const (
 	DefaultGatewayAddr = ":8443"
 	DefaultMetricsAddr = ":8081"
 	DefaultResync      = 2 * time.Minute
+	// DefaultStoreSweep is how often unused renders are looked for.
+	DefaultStoreSweep = time.Hour
 	// DefaultGatewayDrain leaves time for the rest of an ordered end within the
 	// manifest's terminationGracePeriodSeconds.
 	DefaultGatewayDrain = 25 * time.Second
@@ -31,8 +33,9 @@ const (
 	LogText = "text"
 	LogJSON = "json"
 
-	minResync = 10 * time.Second
-	helpWidth = 100
+	minResync     = 10 * time.Second
+	minStoreSweep = time.Minute
+	helpWidth     = 100
 )
 
 // Options are the flags of the hub as given.
@@ -58,6 +61,7 @@ type Options struct {
 	ClusterAllowCIDR []string
 	Roles            string
 	Resync           time.Duration
+	StoreSweep       time.Duration
 }
 
 // New gives the defaults.
@@ -70,6 +74,7 @@ func New() *Options {
 		LogFormat:    LogJSON,
 		Roles:        RolesAll,
 		Resync:       DefaultResync,
+		StoreSweep:   DefaultStoreSweep,
 	}
 	// Decided by Complete: loopback without a host cluster, all addresses with one.
 	o.API.SecureServing.BindAddress = nil
@@ -85,6 +90,7 @@ func (o *Options) Flags() *cliflag.NamedFlagSets {
 	hub.StringVar(&o.DataDir, "data-dir", o.DataDir, "Directory for renders, for the embedded etcd, and for the keys of a standalone hub.")
 	hub.StringVar(&o.Roles, "roles", o.Roles, `Roles that run in this process. Only "all" so far.`)
 	hub.DurationVar(&o.Resync, "resync", o.Resync, "How often all objects are looked at again without an event.")
+	hub.DurationVar(&o.StoreSweep, "store-gc-interval", o.StoreSweep, "How often renders are looked for that nothing refers to any more and that are older than a day, to delete them. The first time is half an hour after the start, or later. 0: never.")
 	hub.StringVar(&o.MetricsAddr, "metrics-addr", o.MetricsAddr, "Address for /metrics, /healthz, /livez and /readyz, plain HTTP. Empty: none.")
 	hub.StringVar(&o.LogFormat, "log-format", o.LogFormat, "Format of the log: text or json.")
 	hub.IntVarP(&o.Verbosity, "v", "v", o.Verbosity, "Verbosity of the log: 0 for operators, 1 and more for developers.")

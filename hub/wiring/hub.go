@@ -61,19 +61,21 @@ type hub struct {
 	dynamic    dynamic.Interface
 	namespaces *controller.Namespaces
 
-	keys     *keyring.Keyring
-	server   *apiserver.Server
-	cache    *cache.Cache
-	objects  store.Store
-	sealed   store.Store
-	secrets  source.SecretGetter
-	sources  *source.Coordinator
-	renderer release.Renderer
-	orders   *deliver.Deliverer
-	reporter *report.Reporter
-	agents   *agents
-	engines  *local.Manager
-	gateway  *gateway.Gateway
+	keys    *keyring.Keyring
+	server  *apiserver.Server
+	cache   *cache.Cache
+	objects store.Store
+	sealed  store.Store
+	// collector of unused renders; nil: there is none.
+	collector *store.Collector
+	secrets   source.SecretGetter
+	sources   *source.Coordinator
+	renderer  release.Renderer
+	orders    *deliver.Deliverer
+	reporter  *report.Reporter
+	agents    *agents
+	engines   *local.Manager
+	gateway   *gateway.Gateway
 	// For requests that come while the hub is still being built.
 	backups *backups
 	sealer  atomic.Pointer[store.Sealer]
@@ -221,10 +223,16 @@ func (h *hub) openStore(context.Context) error {
 	for _, old := range h.keys.OldSealingKeys {
 		keys.Retired = append(keys.Retired, store.Key(old))
 	}
-	h.objects = metrics.Instrument(store.NewPlain(backend), "objects")
-	sealer := store.NewSealer(backend, keys)
+	plain, sealer := store.NewPlain(backend), store.NewSealer(backend, keys)
 	h.sealer.Store(sealer)
-	h.sealed = metrics.Instrument(sealer, "sealed")
+	h.objects = metrics.Instrument(metrics.Recover(plain, false, finder{h}), "objects")
+	h.sealed = metrics.Instrument(metrics.Recover(sealer, true, finder{h}), "sealed")
+	if h.config.StoreSweep > 0 {
+		h.collector = store.NewCollector(store.CollectorOptions{
+			Stores: map[string]store.Swept{"objects": plain, "sealed": sealer}, Roots: h.roots,
+			Interval: h.config.StoreSweep, Metrics: metrics,
+		})
+	}
 	return h.openBackup(backend)
 }
 
@@ -358,6 +366,9 @@ func (h *hub) startFlow(ctx context.Context) error {
 	run("gitrepository", &repositories.Feed, repositories, sourceWorkers, func() []types.NamespacedName { return keysOf(h.cache.GitRepositories()) })
 	run("release", &releases.Feed, releases, releaseWorkers, func() []types.NamespacedName { return keysOf(h.cache.Releases()) })
 	h.life.start(called("reseal", h.resealLayers))
+	if h.collector != nil {
+		h.life.start(called("store", h.collector.Run))
+	}
 	h.life.start(called("local", h.engines.Run))
 	h.life.start("gateway", h.gateway.Run)
 	return h.life.wait(ctx, "the gateway", h.gateway.Ready())
