@@ -66,8 +66,8 @@ func TestAnOrderedEndAsksAgentsToGoAndWaitsForThem(t *testing.T) {
 		synctest.Wait()
 		for i, s := range sessions {
 			select {
-			case <-ended:
-				t.Fatal("ended while agents were there")
+			case err := <-ended:
+				t.Fatalf("ended while agents were there: %v", err)
 			default:
 			}
 			if _, err := s.Ping(); err != nil {

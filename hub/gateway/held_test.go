@@ -156,5 +156,7 @@ func TestALayerIsHadBackFromTheAgentThatHoldsIt(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	<-served
+	if err := <-served; err == nil {
+		t.Error("the agent's server ended without a reason")
+	}
 }

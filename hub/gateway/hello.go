@@ -177,19 +177,14 @@ func skew(recorded string, agent, hub time.Time) string {
 	if agent.IsZero() {
 		return ""
 	}
-	ahead := agent.Sub(hub).Round(time.Minute)
+	const most = 100 * 365 * 24 * time.Hour
+	ahead := max(-most, min(most, agent.Sub(hub))).Round(time.Minute)
 	if ahead.Abs() <= time.Minute {
 		ahead = 0
 	}
-	old := time.Duration(0)
-	if recorded != "" {
-		var err error
-		if old, err = time.ParseDuration(recorded); err != nil {
-			old = -1 << 63 // was not written by this program
-		}
-	}
+	old, err := time.ParseDuration(recorded)
 	switch {
-	case (ahead-old).Abs() <= time.Minute && old.Abs() > time.Minute:
+	case err == nil && old.Abs() > time.Minute && old >= ahead-time.Minute && old <= ahead+time.Minute:
 		return recorded
 	case ahead == 0:
 		return ""

@@ -137,28 +137,6 @@ func TestOrdersOfAnotherFormAreRefused(t *testing.T) {
 	}
 }
 
-func FuzzParseOrder(f *testing.F) {
-	raw, err := json.Marshal(order())
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(raw)
-	f.Add([]byte(`{"verb":"remove","hub":"h","clusterUID":"c","release":{"uid":"u"},"sequence":1}`))
-	f.Add([]byte(`null`))
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		o, err := tunnel.ParseOrder(raw)
-		if err != nil {
-			return
-		}
-		if o.Sequence <= 0 || o.Release.UID == "" || (o.Verb == tunnel.VerbApply) != (o.Objects != nil) {
-			t.Fatalf("let through: %+v", o)
-		}
-		if _, err := tunnel.ParseHead(raw); err == nil && o.Verb == "" {
-			t.Fatal("an order passes for a head")
-		}
-	})
-}
-
 func TestAJoinProofBindsEveryPartOfTheRequest(t *testing.T) {
 	t.Parallel()
 	_, token := key(t, 1)
