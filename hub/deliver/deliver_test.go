@@ -100,6 +100,7 @@ type fixture struct {
 	keys     *keys
 	releases releases
 	key      ed25519.PrivateKey
+	accept   []ed25519.PublicKey
 	*Deliverer
 }
 
@@ -116,7 +117,7 @@ func newFixture(t *testing.T) *fixture {
 
 func (f *fixture) restart() {
 	f.t.Helper()
-	d, err := New(Options{HubID: "hub", Key: f.key, Releases: f.releases, Keys: f.keys})
+	d, err := New(Options{HubID: "hub", Key: f.key, Accept: f.accept, Releases: f.releases, Keys: f.keys})
 	if err != nil {
 		f.t.Fatal(err)
 	}
