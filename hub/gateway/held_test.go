@@ -123,7 +123,7 @@ func TestALayerIsHadBackFromTheAgentThatHoldsIt(t *testing.T) {
 			http.Redirect(w, req, "http://169.254.169.254/", http.StatusFound)
 		case digest("e"): // no length
 			if err := http.NewResponseController(w).Flush(); err != nil {
-				t.Error(err)
+				t.Log(err) // the hub may have hung up by now
 			}
 		}
 	})
@@ -158,5 +158,8 @@ func TestALayerIsHadBackFromTheAgentThatHoldsIt(t *testing.T) {
 	}
 	if err := <-served; err == nil {
 		t.Error("the agent's server ended without a reason")
+	}
+	if err := server.Shutdown(r.ctx); err != nil {
+		t.Error(err)
 	}
 }
