@@ -11,6 +11,10 @@ import (
 )
 
 func TestARenderIsAppliedMarkedAndReported(t *testing.T) {
+	inModes(t, testARenderIsAppliedMarkedAndReported)
+}
+
+func testARenderIsAppliedMarkedAndReported(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("apply-basic")
@@ -52,6 +56,10 @@ spec:
 }
 
 func TestTheOrdersNamespaceIsMadeAndNeverPruned(t *testing.T) {
+	inModes(t, testTheOrdersNamespaceIsMadeAndNeverPruned)
+}
+
+func testTheOrdersNamespaceIsMadeAndNeverPruned(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	o, _ := b.apply("makes-ns", "apply-made", configMap("apply-made", "one", "k", "v"))
@@ -69,7 +77,9 @@ func TestTheOrdersNamespaceIsMadeAndNeverPruned(t *testing.T) {
 	}
 }
 
-func TestAnEditIsHealedAndNamed(t *testing.T) {
+func TestAnEditIsHealedAndNamed(t *testing.T) { inModes(t, testAnEditIsHealedAndNamed) }
+
+func testAnEditIsHealedAndNamed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("heal-edit")

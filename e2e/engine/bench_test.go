@@ -5,6 +5,7 @@ package engine_test
 import (
 	"bytes"
 	"context"
+	crand "crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -42,33 +43,63 @@ const (
 	patience = 30 * time.Second
 )
 
-// plane is the control plane that all tests of the package share; each has
-// namespaces of its own.
+// plane is the control plane that all tests of one mode share; each has namespaces
+// of its own. This is the one of what is not run in modes.
 var plane *harness.Plane
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
+// parallel tests at once, unless -parallel says otherwise: they wait for control
+// planes more than they compute.
+const parallel = "6"
+
 func run(m *testing.M) int {
 	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", parallel); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	p, err := harness.Start(ctx, harness.Options{Name: "engine", UnsafeNoFsync: true})
+	modes := []string{direct, agentless, inCluster}
+	var options []harness.Options
+	for _, mode := range modes {
+		options = append(options, harness.Options{Name: mode, UnsafeNoFsync: true})
+	}
+	all, err := harness.StartAll(ctx, options...)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "start a control plane:", err)
+		fmt.Fprintln(os.Stderr, "start control planes:", err)
 		return 1
 	}
-	plane = p
-	code := m.Run()
-	if err := p.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, "stop the control plane:", err)
-		return 1
+	for i, mode := range modes {
+		planes[mode] = all[i]
+	}
+	plane = planes[direct]
+	code := 1
+	if err := deployerRole(ctx, planes[inCluster]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	} else {
+		code = m.Run()
+	}
+	for _, p := range all {
+		if err := p.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "stop a control plane:", err)
+			code = 1
+		}
 	}
 	return code
 }
 
-// bench is one engine on the shared plane, with hand-made orders.
+// bench is one engine on the plane of its mode, with hand-made orders.
 type bench struct {
 	t      testing.TB
+	mode   string
+	plane  *harness.Plane
+	room   *room // of the modes that run in a hub
 	ctx    context.Context
 	config *rest.Config
 	hub    string
@@ -101,16 +132,21 @@ func newIdleBench(t testing.TB) *bench {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
-	config := plane.RESTConfig()
+	mode := modeOf(t)
+	config := planes[mode].RESTConfig()
 	config.UserAgent = "convoy-engine-test"
 	b := &bench{
-		t: t, ctx: ctx, config: config, hub: hubID, state: state.NewMemory(),
+		t: t, ctx: ctx, mode: mode, plane: planes[mode], config: config, hub: hubID, state: state.NewMemory(),
 		blobs: &blobs{content: map[string][]byte{}}, calls: &counter{}, again: make(chan struct{}),
 		latest: map[string]tunnel.Report{}, changed: make(chan struct{}, 1),
 		log: logr.Discard(),
 	}
 	if tt, ok := t.(*testing.T); ok {
 		b.log = testr.NewWithOptions(tt, testr.Options{Verbosity: 1})
+	}
+	if mode != direct {
+		b.room = newRoom(b, "engine-state-"+strings.ToLower(crand.Text()[:10]))
+		b.calls.only = b.room.counted
 	}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return b.calls.around(next) })
 	b.seq.Store(time.Now().UnixMilli())
@@ -121,6 +157,10 @@ func newIdleBench(t testing.TB) *bench {
 // start runs an engine on what the state has.
 func (b *bench) start() {
 	b.t.Helper()
+	if b.room != nil {
+		b.stop, b.ended = b.room.start()
+		return
+	}
 	if b.state == nil {
 		b.state = b.open()
 	}
@@ -301,6 +341,9 @@ func (b *bench) bare(release string, verb tunnel.Verb, options ...option) tunnel
 // accept hands an order to the engine.
 func (b *bench) accept(o tunnel.Order) tunnel.Order {
 	b.t.Helper()
+	if b.inRoom(o) {
+		return o
+	}
 	payload, err := json.Marshal(o)
 	if err != nil {
 		b.t.Fatal(err)
@@ -324,7 +367,7 @@ func (b *bench) namespace(name string) string {
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
 	}}
-	if _, err := plane.Dynamic().Resource(namespaces).Create(b.ctx, object, metav1.CreateOptions{}); err != nil {
+	if _, err := b.plane.Dynamic().Resource(namespaces).Create(b.ctx, object, metav1.CreateOptions{}); err != nil {
 		b.t.Fatal(err)
 	}
 	return name
@@ -341,7 +384,7 @@ var (
 
 func (b *bench) get(gvr schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
 	b.t.Helper()
-	got, err := plane.Dynamic().Resource(gvr).Namespace(namespace).Get(b.ctx, name, metav1.GetOptions{})
+	got, err := b.plane.Dynamic().Resource(gvr).Namespace(namespace).Get(b.ctx, name, metav1.GetOptions{})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -353,7 +396,7 @@ func (b *bench) live(gvr schema.GroupVersionResource, namespace, name, what stri
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	got, err := harness.WaitFor(ctx, plane.Dynamic(), gvr, namespace, name, func(u *unstructured.Unstructured) (bool, error) { return u != nil && want(u), nil })
+	got, err := harness.WaitFor(ctx, b.plane.Dynamic(), gvr, namespace, name, func(u *unstructured.Unstructured) (bool, error) { return u != nil && want(u), nil })
 	if err != nil {
 		b.t.Fatalf("%s %s/%s never %s: %v", gvr.Resource, namespace, name, what, err)
 	}
@@ -364,7 +407,7 @@ func (b *bench) gone(gvr schema.GroupVersionResource, namespace, name string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	if err := harness.WaitGone(ctx, plane.Dynamic(), gvr, namespace, name); err != nil {
+	if err := harness.WaitGone(ctx, b.plane.Dynamic(), gvr, namespace, name); err != nil {
 		b.t.Fatalf("%s %s/%s is still there: %v", gvr.Resource, namespace, name, err)
 	}
 }
@@ -372,7 +415,7 @@ func (b *bench) gone(gvr schema.GroupVersionResource, namespace, name string) {
 // edit changes an object as somebody else.
 func (b *bench) edit(gvr schema.GroupVersionResource, namespace, name, manager, patch string) *unstructured.Unstructured {
 	b.t.Helper()
-	got, err := plane.Dynamic().Resource(gvr).Namespace(namespace).Patch(b.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: manager})
+	got, err := b.plane.Dynamic().Resource(gvr).Namespace(namespace).Patch(b.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: manager})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -432,11 +475,13 @@ type counter struct {
 	// before is called with the number of each changing request before it is sent.
 	before atomic.Pointer[func(int64, *http.Request) error]
 	writes atomic.Int64
+	// only says what is counted; nil: all.
+	only func(*http.Request) bool
 }
 
 func (c *counter) around(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
-		if req.URL.Query().Get("watch") != "" {
+		if req.URL.Query().Get("watch") != "" || c.only != nil && !c.only(req) {
 			return next.RoundTrip(req)
 		}
 		c.n.Add(1)

@@ -31,6 +31,10 @@ func (b *bench) quiet(what string) {
 }
 
 func TestDR01AmountsThatMeanTheSameAreNoDrift(t *testing.T) {
+	inModes(t, testDR01AmountsThatMeanTheSameAreNoDrift)
+}
+
+func testDR01AmountsThatMeanTheSameAreNoDrift(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("dr01")
@@ -83,7 +87,7 @@ spec:
 	b.quiet("after the apply")
 	edit := `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"example/app:1","resources":{
 	 "requests":{"cpu":"600m","memory":"1000M","ephemeral-storage":"0.5Gi"},"limits":{"cpu":"1","memory":"1Gi","ephemeral-storage":"1Gi"}}}]}}}}`
-	_, err := plane.Dynamic().Resource(deployments).Namespace(ns).Patch(b.ctx, "calc", types.StrategicMergePatchType, []byte(edit), metav1.PatchOptions{FieldManager: "ui-editor"})
+	_, err := b.plane.Dynamic().Resource(deployments).Namespace(ns).Patch(b.ctx, "calc", types.StrategicMergePatchType, []byte(edit), metav1.PatchOptions{FieldManager: "ui-editor"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +99,10 @@ spec:
 }
 
 func TestDR02RemovedSecretKeysGoAwayAndNoValueIsShown(t *testing.T) {
+	inModes(t, testDR02RemovedSecretKeysGoAwayAndNoValueIsShown)
+}
+
+func testDR02RemovedSecretKeysGoAwayAndNoValueIsShown(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("dr02")
@@ -117,6 +125,10 @@ func TestDR02RemovedSecretKeysGoAwayAndNoValueIsShown(t *testing.T) {
 }
 
 func TestDR04WhatAServerWritesIsNotTakenFromARender(t *testing.T) {
+	inModes(t, testDR04WhatAServerWritesIsNotTakenFromARender)
+}
+
+func testDR04WhatAServerWritesIsNotTakenFromARender(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("dr04")
@@ -186,6 +198,10 @@ status: {}
 }
 
 func TestDR05RulesOfAnAggregatedRoleStayWithTheControlPlane(t *testing.T) {
+	inModes(t, testDR05RulesOfAnAggregatedRoleStayWithTheControlPlane)
+}
+
+func testDR05RulesOfAnAggregatedRoleStayWithTheControlPlane(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("dr05")
@@ -221,6 +237,10 @@ rules:
 }
 
 func TestDR08OrderIsTheRendersAndWhatOthersAddedStays(t *testing.T) {
+	inModes(t, testDR08OrderIsTheRendersAndWhatOthersAddedStays)
+}
+
+func testDR08OrderIsTheRendersAndWhatOthersAddedStays(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("dr08")
@@ -243,7 +263,7 @@ spec:
 	b.apply("dr08", ns, app(`        ports: [{name: metrics, containerPort: 9000}]
         env: [{name: B, value: "b-$(A)"}, {name: A, value: "a"}, {name: GONE, value: "x"}]
 `))
-	_, err := plane.Dynamic().Resource(deployments).Namespace(ns).Apply(b.ctx, "app", &unstructured.Unstructured{Object: map[string]any{
+	_, err := b.plane.Dynamic().Resource(deployments).Namespace(ns).Apply(b.ctx, "app", &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "app"},
 		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
 			"containers": []any{
@@ -285,6 +305,10 @@ spec:
 }
 
 func TestSS04AClaimTemplateIsNeverReplaced(t *testing.T) {
+	inModes(t, testSS04AClaimTemplateIsNeverReplaced)
+}
+
+func testSS04AClaimTemplateIsNeverReplaced(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("ss04")
@@ -322,6 +346,10 @@ spec:
 }
 
 func TestSS06LargeObjectsArriveAndOneTooLargeIsRefusedByName(t *testing.T) {
+	inModes(t, testSS06LargeObjectsArriveAndOneTooLargeIsRefusedByName)
+}
+
+func testSS06LargeObjectsArriveAndOneTooLargeIsRefusedByName(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("ss06")
@@ -347,7 +375,9 @@ func TestSS06LargeObjectsArriveAndOneTooLargeIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestSS08ADeadAPIHarmsNobodyElse(t *testing.T) {
+func TestSS08ADeadAPIHarmsNobodyElse(t *testing.T) { inModes(t, testSS08ADeadAPIHarmsNobodyElse) }
+
+func testSS08ADeadAPIHarmsNobodyElse(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("ss08")
@@ -361,12 +391,12 @@ func TestSS08ADeadAPIHarmsNobodyElse(t *testing.T) {
 			"insecureSkipTLSVerify": true, "service": map[string]any{"name": "gone", "namespace": ns},
 		},
 	}}
-	if _, err := plane.Dynamic().Resource(services).Create(b.ctx, dead, metav1.CreateOptions{}); err != nil {
+	if _, err := b.plane.Dynamic().Resource(services).Create(b.ctx, dead, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		// A dead API would keep the namespaces of other tests from being deleted.
-		if err := plane.Dynamic().Resource(services).Delete(context.WithoutCancel(t.Context()), "v1beta1.dead.example.test", metav1.DeleteOptions{}); err != nil {
+		if err := b.plane.Dynamic().Resource(services).Delete(context.WithoutCancel(t.Context()), "v1beta1.dead.example.test", metav1.DeleteOptions{}); err != nil {
 			t.Log(err)
 		}
 	})

@@ -15,6 +15,10 @@ import (
 )
 
 func TestARejectedRenderNamesEveryObjectAppliesNothingAndTheOldOneIsEnforced(t *testing.T) {
+	inModes(t, testARejectedRenderNamesEveryObjectAppliesNothingAndTheOldOneIsEnforced)
+}
+
+func testARejectedRenderNamesEveryObjectAppliesNothingAndTheOldOneIsEnforced(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("rejected")
@@ -42,7 +46,7 @@ metadata: {name: g}
 	if len(r.Exceptions) != 3 || r.InSync.Status == tunnel.True {
 		t.Errorf("exceptions are %+v, in sync %+v", r.Exceptions, r.InSync)
 	}
-	if _, err := plane.Dynamic().Resource(configmaps).Namespace(ns).Get(b.ctx, "two", metav1.GetOptions{}); err == nil {
+	if _, err := b.plane.Dynamic().Resource(configmaps).Namespace(ns).Get(b.ctx, "two", metav1.GetOptions{}); err == nil {
 		t.Error("an object of the rejected render was applied")
 	}
 	if data(b.get(configmaps, ns, "one"), "k") != "v" {
@@ -100,6 +104,10 @@ metadata: {name: %[1]s}
 }
 
 func TestSS07EverythingInOneRenderNeedsOneSync(t *testing.T) {
+	inModes(t, testSS07EverythingInOneRenderNeedsOneSync)
+}
+
+func testSS07EverythingInOneRenderNeedsOneSync(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	first, _ := b.apply("ss07", "ss07", everything("ss07"))
@@ -148,6 +156,10 @@ webhooks:
 var webhooks = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
 
 func TestSS10AWebhookThatIsAwayHoldsUpNothingElse(t *testing.T) {
+	inModes(t, testSS10AWebhookThatIsAwayHoldsUpNothingElse)
+}
+
+func testSS10AWebhookThatIsAwayHoldsUpNothingElse(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("ss10")
@@ -180,6 +192,10 @@ spec: {selector: {app: other}, ports: [{port: 80}]}
 }
 
 func TestAWebhookThatDeniesRejectsTheRender(t *testing.T) {
+	inModes(t, testAWebhookThatDeniesRejectsTheRender)
+}
+
+func testAWebhookThatDeniesRejectsTheRender(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("denied")
@@ -214,12 +230,16 @@ spec: {policyName: denied, validationActions: [Deny]}
 	if r.Applied.Reason != "DryRunFailed" || !strings.Contains(r.Applied.Message, "not this name") {
 		t.Errorf("applied is %+v", r.Applied)
 	}
-	if _, err := plane.Dynamic().Resource(configmaps).Namespace(ns).Get(b.ctx, "fine", metav1.GetOptions{}); err == nil {
+	if _, err := b.plane.Dynamic().Resource(configmaps).Namespace(ns).Get(b.ctx, "fine", metav1.GetOptions{}); err == nil {
 		t.Error("an object of the rejected render was applied")
 	}
 }
 
 func TestSS01ADoubledListKeyIsARejectionThatNamesIt(t *testing.T) {
+	inModes(t, testSS01ADoubledListKeyIsARejectionThatNamesIt)
+}
+
+func testSS01ADoubledListKeyIsARejectionThatNamesIt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("ss01")
@@ -251,6 +271,10 @@ spec:
 }
 
 func TestPR06AnEmptyRenderIsNeverApplied(t *testing.T) {
+	inModes(t, testPR06AnEmptyRenderIsNeverApplied)
+}
+
+func testPR06AnEmptyRenderIsNeverApplied(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("pr06")
@@ -269,6 +293,10 @@ func TestPR06AnEmptyRenderIsNeverApplied(t *testing.T) {
 }
 
 func TestARenderThatIsNotWhatWasOrderedIsRefused(t *testing.T) {
+	inModes(t, testARenderThatIsNotWhatWasOrderedIsRefused)
+}
+
+func testARenderThatIsNotWhatWasOrderedIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("refused")

@@ -16,13 +16,15 @@ import (
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
-func TestADeletedObjectIsMadeAgain(t *testing.T) {
+func TestADeletedObjectIsMadeAgain(t *testing.T) { inModes(t, testADeletedObjectIsMadeAgain) }
+
+func testADeletedObjectIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("heal-delete")
 	b.apply("heal-delete", ns, configMap(ns, "one", "k", "v"))
 	old := b.get(configmaps, ns, "one").GetUID()
-	if err := plane.Dynamic().Resource(configmaps).Namespace(ns).Delete(b.ctx, "one", metav1.DeleteOptions{}); err != nil {
+	if err := b.plane.Dynamic().Resource(configmaps).Namespace(ns).Delete(b.ctx, "one", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	b.live(configmaps, ns, "one", "made again", func(u *unstructured.Unstructured) bool { return u.GetUID() != old })
@@ -35,6 +37,10 @@ func TestADeletedObjectIsMadeAgain(t *testing.T) {
 }
 
 func TestADeletedNamespaceComesBackWithAllInIt(t *testing.T) {
+	inModes(t, testADeletedNamespaceComesBackWithAllInIt)
+}
+
+func testADeletedNamespaceComesBackWithAllInIt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	documents := "apiVersion: v1\nkind: Namespace\nmetadata: {name: heal-ns}\n---\n"
@@ -43,7 +49,7 @@ func TestADeletedNamespaceComesBackWithAllInIt(t *testing.T) {
 	}
 	b.apply("heal-ns", "heal-ns-fallback", documents)
 	old := b.get(namespaces, "", "heal-ns").GetUID()
-	if err := plane.Dynamic().Resource(namespaces).Delete(b.ctx, "heal-ns", metav1.DeleteOptions{}); err != nil {
+	if err := b.plane.Dynamic().Resource(namespaces).Delete(b.ctx, "heal-ns", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	b.live(namespaces, "", "heal-ns", "made again", func(u *unstructured.Unstructured) bool { return u.GetUID() != old })
@@ -56,6 +62,10 @@ func TestADeletedNamespaceComesBackWithAllInIt(t *testing.T) {
 }
 
 func TestTwoEditsWithinASecondAreBothHealed(t *testing.T) {
+	inModes(t, testTwoEditsWithinASecondAreBothHealed)
+}
+
+func testTwoEditsWithinASecondAreBothHealed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("heal-twice")
@@ -72,6 +82,10 @@ func TestTwoEditsWithinASecondAreBothHealed(t *testing.T) {
 }
 
 func TestEmptiedManagedFieldsAreRestoredAndALaterRenderStillDropsItsKey(t *testing.T) {
+	inModes(t, testEmptiedManagedFieldsAreRestoredAndALaterRenderStillDropsItsKey)
+}
+
+func testEmptiedManagedFieldsAreRestoredAndALaterRenderStillDropsItsKey(t *testing.T) {
 	t.Parallel()
 	for _, fast := range []bool{false, true} {
 		name := map[bool]string{false: "seen first", true: "with the next order at once"}[fast]
@@ -83,7 +97,7 @@ func TestEmptiedManagedFieldsAreRestoredAndALaterRenderStillDropsItsKey(t *testi
 			// A field of somebody else, which must survive.
 			b.edit(configmaps, ns, "one", "somebody", `{"data":{"theirs":"x"}}`)
 			next := b.order(release, ns, configMap(ns, "one", "keep", "v2"))
-			_, err := plane.Dynamic().Resource(configmaps).Namespace(ns).Patch(b.ctx, "one", types.MergePatchType,
+			_, err := b.plane.Dynamic().Resource(configmaps).Namespace(ns).Patch(b.ctx, "one", types.MergePatchType,
 				[]byte(`{"metadata":{"managedFields":[{}]}}`), metav1.PatchOptions{FieldManager: "somebody"})
 			if err != nil {
 				t.Fatal(err)
@@ -110,7 +124,9 @@ func TestEmptiedManagedFieldsAreRestoredAndALaterRenderStillDropsItsKey(t *testi
 	}
 }
 
-func TestRemovedMarksComeBack(t *testing.T) {
+func TestRemovedMarksComeBack(t *testing.T) { inModes(t, testRemovedMarksComeBack) }
+
+func testRemovedMarksComeBack(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("heal-marks")
@@ -132,6 +148,10 @@ func TestRemovedMarksComeBack(t *testing.T) {
 }
 
 func TestDriftIsToldButLeftWhenNotAutomatic(t *testing.T) {
+	inModes(t, testDriftIsToldButLeftWhenNotAutomatic)
+}
+
+func testDriftIsToldButLeftWhenNotAutomatic(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("manual")
@@ -149,7 +169,9 @@ func TestDriftIsToldButLeftWhenNotAutomatic(t *testing.T) {
 	b.apply("manual", ns, configMap(ns, "one", "k", "v"), func(o *tunnel.Order) { o.Policy.Automatic = false })
 }
 
-func TestAFightIsNoticedAndSlowedDown(t *testing.T) {
+func TestAFightIsNoticedAndSlowedDown(t *testing.T) { inModes(t, testAFightIsNoticedAndSlowedDown) }
+
+func testAFightIsNoticedAndSlowedDown(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("fight")
@@ -176,7 +198,9 @@ func TestAFightIsNoticedAndSlowedDown(t *testing.T) {
 	}
 }
 
-func TestACutWatchMissesNothing(t *testing.T) {
+func TestACutWatchMissesNothing(t *testing.T) { inModes(t, testACutWatchMissesNothing) }
+
+func testACutWatchMissesNothing(t *testing.T) {
 	t.Parallel()
 	b := newIdleBench(t)
 	cut := cutter{}
@@ -188,7 +212,7 @@ func TestACutWatchMissesNothing(t *testing.T) {
 	for i := range 3 {
 		cuts += cut.all()
 		b.edit(configmaps, ns, "one", "somebody", fmt.Sprintf(`{"data":{"k":"edit %d"}}`, i))
-		if err := plane.Dynamic().Resource(configmaps).Namespace(ns).Delete(b.ctx, "two", metav1.DeleteOptions{}); err != nil {
+		if err := b.plane.Dynamic().Resource(configmaps).Namespace(ns).Delete(b.ctx, "two", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		b.live(configmaps, ns, "one", "healed", func(u *unstructured.Unstructured) bool { return data(u, "k") == "v" })
@@ -200,6 +224,10 @@ func TestACutWatchMissesNothing(t *testing.T) {
 }
 
 func TestAtRestThereAreNoCallsAndAfterARestartNoWrites(t *testing.T) {
+	inModes(t, testAtRestThereAreNoCallsAndAfterARestartNoWrites)
+}
+
+func testAtRestThereAreNoCallsAndAfterARestartNoWrites(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("rest")
@@ -251,6 +279,10 @@ spec:
 }
 
 func TestDriftThatHappenedWhileNothingRanIsHealedAtTheStart(t *testing.T) {
+	inModes(t, testDriftThatHappenedWhileNothingRanIsHealedAtTheStart)
+}
+
+func testDriftThatHappenedWhileNothingRanIsHealedAtTheStart(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("asleep")
@@ -258,7 +290,7 @@ func TestDriftThatHappenedWhileNothingRanIsHealedAtTheStart(t *testing.T) {
 	b.halt()
 	b.blobs.setAway(true)
 	b.edit(configmaps, ns, "one", "somebody", `{"data":{"k":"edited"}}`)
-	if err := plane.Dynamic().Resource(configmaps).Namespace(ns).Delete(b.ctx, "two", metav1.DeleteOptions{}); err != nil {
+	if err := b.plane.Dynamic().Resource(configmaps).Namespace(ns).Delete(b.ctx, "two", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	b.start()

@@ -3,6 +3,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,6 +16,10 @@ import (
 )
 
 func TestAnObjectOfAnotherReleaseIsRefused(t *testing.T) {
+	inModes(t, testAnObjectOfAnotherReleaseIsRefused)
+}
+
+func testAnObjectOfAnotherReleaseIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("two-owners")
@@ -34,6 +39,10 @@ func TestAnObjectOfAnotherReleaseIsRefused(t *testing.T) {
 }
 
 func TestAnObjectThatAppearsBetweenLookAndApplyIsNotTaken(t *testing.T) {
+	inModes(t, testAnObjectThatAppearsBetweenLookAndApplyIsNotTaken)
+}
+
+func testAnObjectThatAppearsBetweenLookAndApplyIsNotTaken(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("race")
@@ -43,7 +52,7 @@ func TestAnObjectThatAppearsBetweenLookAndApplyIsNotTaken(t *testing.T) {
 		}
 		none := func(int64, *http.Request) error { return nil }
 		b.calls.before.Store(&none)
-		_, err := plane.Dynamic().Resource(configmaps).Namespace(ns).Create(b.ctx, &unstructured.Unstructured{Object: map[string]any{
+		_, err := b.plane.Dynamic().Resource(configmaps).Namespace(ns).Create(b.ctx, &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap",
 			"metadata": map[string]any{"name": "contested", "annotations": map[string]any{"convoy.kumodo.io/owner": "otherhub/other"}},
 			"data":     map[string]any{"k": "theirs"},
@@ -62,6 +71,10 @@ func TestAnObjectThatAppearsBetweenLookAndApplyIsNotTaken(t *testing.T) {
 }
 
 func TestHA01TwoHubsOnOneClusterLeaveEachOtherAlone(t *testing.T) {
+	inModes(t, testHA01TwoHubsOnOneClusterLeaveEachOtherAlone)
+}
+
+func testHA01TwoHubsOnOneClusterLeaveEachOtherAlone(t *testing.T) {
 	t.Parallel()
 	a, other := newBench(t), newIdleBench(t)
 	other.hub = "fedcba9876543210"
@@ -84,13 +97,19 @@ func TestHA01TwoHubsOnOneClusterLeaveEachOtherAlone(t *testing.T) {
 	}
 }
 
-func TestHA01LookAlikeNamesAreApart(t *testing.T) {
+func TestHA01LookAlikeNamesAreApart(t *testing.T) { inModes(t, testHA01LookAlikeNamesAreApart) }
+
+func testHA01LookAlikeNamesAreApart(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("ha01-names")
 	long := "abcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcdefghij"
 	for i, name := range []string{"a-b", "b", long + "-x1", long + "-x2"} {
-		b.apply(name, ns, configMap(ns, "from-"+string(rune('0'+i)), "k", "v"))
+		b.apply(name, ns, configMap(ns, "from-"+string(rune('0'+i)), "k", "v"), func(o *tunnel.Order) {
+			if len(name) > 20 {
+				o.Release.UID = fmt.Sprintf("uid-of-%d", i) // a UID has 64 characters at most
+			}
+		})
 	}
 	b.accept(b.bare("b", tunnel.VerbRemove))
 	b.report("uid-b", "removed", func(r tunnel.Report) bool { return r.Done })
@@ -100,7 +119,9 @@ func TestHA01LookAlikeNamesAreApart(t *testing.T) {
 	}
 }
 
-func TestPR07CopiedMarksMakeNothingOurs(t *testing.T) {
+func TestPR07CopiedMarksMakeNothingOurs(t *testing.T) { inModes(t, testPR07CopiedMarksMakeNothingOurs) }
+
+func testPR07CopiedMarksMakeNothingOurs(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("pr07")
@@ -119,7 +140,7 @@ spec: {selector: {app: svc}, ports: [{port: 80}]}
 	}}
 	child.SetLabels(svc.GetLabels())
 	child.SetAnnotations(svc.GetAnnotations())
-	made, err := plane.Dynamic().Resource(configmaps).Namespace(ns).Create(b.ctx, child, metav1.CreateOptions{})
+	made, err := b.plane.Dynamic().Resource(configmaps).Namespace(ns).Create(b.ctx, child, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,10 +157,14 @@ spec: {selector: {app: svc}, ports: [{port: 80}]}
 }
 
 func TestConflictsAreNamedAndForcedOnlyIfThePolicySaysSo(t *testing.T) {
+	inModes(t, testConflictsAreNamedAndForcedOnlyIfThePolicySaysSo)
+}
+
+func testConflictsAreNamedAndForcedOnlyIfThePolicySaysSo(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("conflict")
-	_, err := plane.Dynamic().Resource(configmaps).Namespace(ns).Apply(b.ctx, "one", &unstructured.Unstructured{Object: map[string]any{
+	_, err := b.plane.Dynamic().Resource(configmaps).Namespace(ns).Apply(b.ctx, "one", &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "one"}, "data": map[string]any{"k": "theirs", "other": "theirs"},
 	}}, metav1.ApplyOptions{FieldManager: "other-controller"})
 	if err != nil {
@@ -160,7 +185,7 @@ func TestConflictsAreNamedAndForcedOnlyIfThePolicySaysSo(t *testing.T) {
 	// A field that we applied before is ours: no policy is needed to change it, even
 	// if somebody took it over while the engine did not repair.
 	b.apply("conflict", ns, configMap(ns, "one", "k", "ours2"), func(o *tunnel.Order) { o.Policy.Automatic = false })
-	_, err = plane.Dynamic().Resource(configmaps).Namespace(ns).Patch(b.ctx, "one", types.ApplyPatchType,
+	_, err = b.plane.Dynamic().Resource(configmaps).Namespace(ns).Patch(b.ctx, "one", types.ApplyPatchType,
 		[]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"},"data":{"k":"stolen"}}`),
 		metav1.PatchOptions{FieldManager: "thief", Force: new(bool)})
 	if err == nil {
@@ -175,11 +200,15 @@ func TestConflictsAreNamedAndForcedOnlyIfThePolicySaysSo(t *testing.T) {
 }
 
 func TestFieldsLeftByKubectlApplyAreTakenOver(t *testing.T) {
+	inModes(t, testFieldsLeftByKubectlApplyAreTakenOver)
+}
+
+func testFieldsLeftByKubectlApplyAreTakenOver(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("csa")
 	before := configMap(ns, "one", "k", "kubectl", "old", "kubectl")
-	if _, err := plane.KubectlInput(b.ctx, before, "apply", "-f", "-"); err != nil {
+	if _, err := b.plane.KubectlInput(b.ctx, before, "apply", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
 	b.apply("csa", ns, configMap(ns, "one", "k", "ours"))

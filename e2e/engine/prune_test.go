@@ -14,6 +14,10 @@ import (
 )
 
 func TestWhatLeavesTheRenderIsPrunedOrListedAsOrphaned(t *testing.T) {
+	inModes(t, testWhatLeavesTheRenderIsPrunedOrListedAsOrphaned)
+}
+
+func testWhatLeavesTheRenderIsPrunedOrListedAsOrphaned(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("prune")
@@ -30,12 +34,16 @@ func TestWhatLeavesTheRenderIsPrunedOrListedAsOrphaned(t *testing.T) {
 }
 
 func TestAnObjectWithAnotherUIDIsNotPruned(t *testing.T) {
+	inModes(t, testAnObjectWithAnotherUIDIsNotPruned)
+}
+
+func testAnObjectWithAnotherUIDIsNotPruned(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("prune-uid")
 	manual := func(o *tunnel.Order) { o.Policy.Automatic = false }
 	b.apply("prune-uid", ns, configMap(ns, "one", "k", "v")+configMap(ns, "two", "k", "v"), manual)
-	client := plane.Dynamic().Resource(configmaps).Namespace(ns)
+	client := b.plane.Dynamic().Resource(configmaps).Namespace(ns)
 	old := b.get(configmaps, ns, "two")
 	if err := client.Delete(b.ctx, "two", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -57,6 +65,10 @@ func TestAnObjectWithAnotherUIDIsNotPruned(t *testing.T) {
 }
 
 func TestPR05DefinitionsStayAndObjectsOfAKindThatIsGoneCountAsPruned(t *testing.T) {
+	inModes(t, testPR05DefinitionsStayAndObjectsOfAKindThatIsGoneCountAsPruned)
+}
+
+func testPR05DefinitionsStayAndObjectsOfAKindThatIsGoneCountAsPruned(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("pr05")
@@ -78,7 +90,7 @@ spec:
 	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	b.apply("pr05", ns, crd+boat("ours")+boat("ours-too"))
 	user := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "pr05.example.test/v1", "kind": "Boat", "metadata": map[string]any{"name": "users"}}}
-	if _, err := plane.Dynamic().Resource(boats).Namespace(ns).Create(b.ctx, user, metav1.CreateOptions{}); err != nil {
+	if _, err := b.plane.Dynamic().Resource(boats).Namespace(ns).Create(b.ctx, user, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	b.apply("pr05", ns, boat("ours-too"))
@@ -87,7 +99,7 @@ spec:
 	if got := b.get(crds, "", "boats.pr05.example.test"); got.GetAnnotations()["convoy.kumodo.io/owner"] != "" {
 		t.Error("the definition that was kept still carries our mark")
 	}
-	if err := plane.Dynamic().Resource(crds).Delete(b.ctx, "boats.pr05.example.test", metav1.DeleteOptions{}); err != nil {
+	if err := b.plane.Dynamic().Resource(crds).Delete(b.ctx, "boats.pr05.example.test", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	b.gone(crds, "", "boats.pr05.example.test")
@@ -95,6 +107,10 @@ spec:
 }
 
 func TestPR08PruneGoesAgainstTheWavesAndNamesAFinalizer(t *testing.T) {
+	inModes(t, testPR08PruneGoesAgainstTheWavesAndNamesAFinalizer)
+}
+
+func testPR08PruneGoesAgainstTheWavesAndNamesAFinalizer(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("pr08")
@@ -135,6 +151,10 @@ data: {k: v}
 }
 
 func TestARemoveOrderDeletesOnlyTheInventoryAndAReleaseOrderNothing(t *testing.T) {
+	inModes(t, testARemoveOrderDeletesOnlyTheInventoryAndAReleaseOrderNothing)
+}
+
+func testARemoveOrderDeletesOnlyTheInventoryAndAReleaseOrderNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("last-order")
@@ -150,16 +170,16 @@ func TestARemoveOrderDeletesOnlyTheInventoryAndAReleaseOrderNothing(t *testing.T
 	if got.GetLabels()["convoy.kumodo.io/managed"] != "" || got.GetAnnotations()["convoy.kumodo.io/owner"] != "" || data(got, "k") != "v" {
 		t.Errorf("the released object is %v", got.Object)
 	}
-	b.runner.Acknowledged("uid-removed", r.Counter)
-	b.runner.Acknowledged("uid-released", l.Counter)
-	if have := b.runner.Have(); len(have) != 0 {
-		t.Errorf("the engine still has %v", have)
-	}
+	b.acknowledged(r, l)
 	// Another Release may adopt what was released.
 	b.apply("next", ns, configMap(ns, "l-one", "k", "v2"))
 }
 
 func TestAReleaseMadeAnewUnderItsNameTakesTheObjectsOver(t *testing.T) {
+	inModes(t, testAReleaseMadeAnewUnderItsNameTakesTheObjectsOver)
+}
+
+func testAReleaseMadeAnewUnderItsNameTakesTheObjectsOver(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("anew")
@@ -179,6 +199,10 @@ func TestAReleaseMadeAnewUnderItsNameTakesTheObjectsOver(t *testing.T) {
 }
 
 func TestSS03ImmutableFieldsAreReportedOrReplaced(t *testing.T) {
+	inModes(t, testSS03ImmutableFieldsAreReportedOrReplaced)
+}
+
+func testSS03ImmutableFieldsAreReportedOrReplaced(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("ss03")
@@ -221,6 +245,10 @@ data: {k: c3dvcmRmaXNo}
 }
 
 func TestPR01TheSameObjectUnderAnotherVersionIsNotPruned(t *testing.T) {
+	inModes(t, testPR01TheSameObjectUnderAnotherVersionIsNotPruned)
+}
+
+func testPR01TheSameObjectUnderAnotherVersionIsNotPruned(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("pr01")
@@ -273,6 +301,10 @@ metadata: {name: note, labels: {rev: "2"}}
 }
 
 func TestAClaimThatLeavesTheRenderKeepsItsData(t *testing.T) {
+	inModes(t, testAClaimThatLeavesTheRenderKeepsItsData)
+}
+
+func testAClaimThatLeavesTheRenderKeepsItsData(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("claim")
@@ -291,6 +323,10 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 }
 
 func TestANamespaceThatLeavesTheRenderIsKeptWhileOthersHaveObjectsInIt(t *testing.T) {
+	inModes(t, testANamespaceThatLeavesTheRenderIsKeptWhileOthersHaveObjectsInIt)
+}
+
+func testANamespaceThatLeavesTheRenderIsKeptWhileOthersHaveObjectsInIt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("census")
@@ -304,7 +340,7 @@ func TestANamespaceThatLeavesTheRenderIsKeptWhileOthersHaveObjectsInIt(t *testin
 	theirs := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "theirs", "namespace": "census-shared"},
 	}}
-	if _, err := plane.Dynamic().Resource(secrets).Namespace("census-shared").Create(b.ctx, theirs, metav1.CreateOptions{}); err != nil {
+	if _, err := b.plane.Dynamic().Resource(secrets).Namespace("census-shared").Create(b.ctx, theirs, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 

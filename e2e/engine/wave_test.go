@@ -34,6 +34,10 @@ spec:
 `
 
 func TestAWaveWaitsForTheHealthOfTheOneBeforeAndNamesWhatBlocks(t *testing.T) {
+	inModes(t, testAWaveWaitsForTheHealthOfTheOneBeforeAndNamesWhatBlocks)
+}
+
+func testAWaveWaitsForTheHealthOfTheOneBeforeAndNamesWhatBlocks(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("waves")
@@ -50,7 +54,7 @@ func TestAWaveWaitsForTheHealthOfTheOneBeforeAndNamesWhatBlocks(t *testing.T) {
 	if r.Operation.Phase != "Failed" || r.AppliedRef != "" {
 		t.Errorf("operation is %+v, applied ref %q", r.Operation, r.AppliedRef)
 	}
-	if _, err := plane.Dynamic().Resource(configmaps).Namespace(ns).Get(b.ctx, "late", metav1.GetOptions{}); err == nil {
+	if _, err := b.plane.Dynamic().Resource(configmaps).Namespace(ns).Get(b.ctx, "late", metav1.GetOptions{}); err == nil {
 		t.Error("the next wave was applied")
 	}
 	// What was applied is kept true meanwhile.
@@ -64,6 +68,10 @@ func TestAWaveWaitsForTheHealthOfTheOneBeforeAndNamesWhatBlocks(t *testing.T) {
 }
 
 func TestANewerOrderSupersedesOneThatWaits(t *testing.T) {
+	inModes(t, testANewerOrderSupersedesOneThatWaits)
+}
+
+func testANewerOrderSupersedesOneThatWaits(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("supersede")
@@ -78,6 +86,10 @@ func TestANewerOrderSupersedesOneThatWaits(t *testing.T) {
 }
 
 func TestAnUnchangedOrderCostsNoWriteOnTheObjects(t *testing.T) {
+	inModes(t, testAnUnchangedOrderCostsNoWriteOnTheObjects)
+}
+
+func testAnUnchangedOrderCostsNoWriteOnTheObjects(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("again")
@@ -96,6 +108,10 @@ func TestAnUnchangedOrderCostsNoWriteOnTheObjects(t *testing.T) {
 }
 
 func TestDroppedFieldsGoAwayEvenIfSomebodyTookThem(t *testing.T) {
+	inModes(t, testDroppedFieldsGoAwayEvenIfSomebodyTookThem)
+}
+
+func testDroppedFieldsGoAwayEvenIfSomebodyTookThem(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("dropped")
