@@ -47,12 +47,12 @@ func (r *Reporter) Take(ctx context.Context, cluster tunnel.ClusterID, held []tu
 		if errors.Is(err, tunnel.ErrSignature) {
 			// What it says is not believed; of it only the UID is counted.
 			if claimed, err := tunnel.ParseOrder(signed.Payload); err == nil {
-				r.foundForeign(current.UID, claimed.Release.UID)
+				r.foundForeign(current.UID, claimed.Release.UID, claimed.Sequence)
 				taken = append(taken, claimed.Release.UID)
 			}
 			continue
 		}
-		if err != nil || order.ClusterUID != cluster.UID {
+		if err != nil || !r.fits(order, cluster) {
 			log.Info("An order that was given back is none for this Cluster", "keyID", signed.KeyID)
 			continue
 		}
@@ -84,6 +84,17 @@ func (r *Reporter) Take(ctx context.Context, cluster tunnel.ClusterID, held []tu
 		r.asks.Add(cluster) // the stored state is older than the order
 	}
 	return failures
+}
+
+// fits says whether an order is for a Cluster, or was for one that is gone: the
+// Cluster of now was made anew for the same target, when the hub had lost all.
+func (r *Reporter) fits(order tunnel.Order, cluster tunnel.ClusterID) bool {
+	if order.ClusterUID == cluster.UID {
+		return true
+	}
+	_, other := r.options.Clusters.ClusterByUID(types.UID(order.ClusterUID))
+	_, release := r.options.Releases.ReleaseByUID(types.UID(order.Release.UID))
+	return !other && !release
 }
 
 // takeOne looks at an order of ours for this Cluster. It says whether the order
@@ -131,12 +142,12 @@ func (r *Reporter) foundUnknown(cluster types.UID, release v1alpha1.UnknownRelea
 	}
 }
 
-func (r *Reporter) foundForeign(cluster types.UID, release string) {
+func (r *Reporter) foundForeign(cluster types.UID, release string, sequence int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.holdingLocked(cluster)
 	if len(h.foreign) < tunnel.MaxOrders {
-		h.addForeign(release)
+		h.addForeign(release, sequence)
 	}
 }
 

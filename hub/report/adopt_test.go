@@ -124,6 +124,7 @@ func TestHA03AReleaseThatIsUnknownHereIsListedUntilItIsTakenOver(t *testing.T) {
 
 		// The next session tells the same: no write.
 		h.reporter.Compared("c1", uids)
+		h.take(t, held...)
 		pass(time.Minute)
 		equal(t, "writes at a reconnect", []string(nil), h.counted())
 
@@ -139,6 +140,16 @@ func TestHA03AReleaseThatIsUnknownHereIsListedUntilItIsTakenOver(t *testing.T) {
 		h.reporter.Compared("c1", nil)
 		pass(time.Second)
 		equal(t, "cluster", "", h.behind(t))
+	})
+}
+
+func TestAReleaseOfAClusterThatIsGoneIsUnknownToTheOneThatWasMadeAnew(t *testing.T) {
+	inside(t, func(t *testing.T, h *hub) {
+		h.add("Cluster", &corev1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "other", UID: "c2"}})
+		h.reporter.Compared("c1", []string{"uid-a", "uid-b"})
+		h.take(t, h.held(t, "a", 20, func(o *tunnel.Order) { o.ClusterUID = "c0" }), h.held(t, "b", 20, func(o *tunnel.Order) { o.ClusterUID = "c2" }))
+		pass(time.Minute)
+		equal(t, "cluster", "True 1 Releases run there that do not exist here; 1 newer orders were not given back", h.behind(t))
 	})
 }
 
@@ -176,6 +187,16 @@ func TestOrdersOfALostKeyAndThoseThatDoNotComeAreCounted(t *testing.T) {
 		equal(t, "cluster", "True 1 orders there are signed by a key that this hub does not have; 1 newer orders were not given back", h.behind(t))
 		r, _ := h.Release(key)
 		equal(t, "sequence", int64(10), r.Status.Sequence)
+
+		// It was signed anew, and runs.
+		if err := h.reporter.Release(t.Context(), key, "uid-web", Outcome{Generation: 1, Rendered: rendered, Order: order(100)}); err != nil {
+			t.Fatal(err)
+		}
+		h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 1, func(r *tunnel.Report) { r.Sequence = 100 })})
+		r, _ = h.Release(key)
+		h.reporter.ReleaseChanged(nil, r)
+		pass(time.Second)
+		equal(t, "cluster", "True 1 newer orders were not given back", h.behind(t))
 	})
 }
 

@@ -44,9 +44,9 @@ type holding struct {
 	missing map[string]struct{}
 	// until is how long these are waited for.
 	until time.Time
-	// unknown and foreign, by Release UID.
+	// unknown and foreign, by Release UID; of the latter the sequence that they claim.
 	unknown map[string]v1alpha1.UnknownRelease
-	foreign map[string]struct{}
+	foreign map[string]int64
 }
 
 // Compared is told what a Cluster's agent holds that is newer than what the hub
@@ -63,8 +63,8 @@ func (r *Reporter) Compared(cluster types.UID, newer []string) {
 				next.addUnknown(release)
 				continue
 			}
-			if _, ok := old.foreign[uid]; ok {
-				next.addForeign(uid)
+			if sequence, ok := old.foreign[uid]; ok {
+				next.addForeign(uid, sequence)
 				continue
 			}
 		}
@@ -88,11 +88,11 @@ func (h *holding) addUnknown(release v1alpha1.UnknownRelease) {
 	h.unknown[release.UID] = release
 }
 
-func (h *holding) addForeign(uid string) {
+func (h *holding) addForeign(uid string, sequence int64) {
 	if h.foreign == nil {
-		h.foreign = map[string]struct{}{}
+		h.foreign = map[string]int64{}
 	}
-	h.foreign[uid] = struct{}{}
+	h.foreign[uid] = sequence
 }
 
 // ReleaseChanged is told of each change of a Release in the cache. It does not
@@ -108,7 +108,7 @@ func (r *Reporter) ReleaseChanged(old, next *v1alpha1.Release) {
 		return
 	}
 	cluster, ok := r.options.Clusters.Cluster(types.NamespacedName{Namespace: release.Namespace, Name: release.Spec.ClusterRef.Name})
-	if !ok || was == is && cluster.Status.UnknownReleaseCount == 0 {
+	if !ok || was == is && meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHubBehind) == nil {
 		return
 	}
 	r.losses.Add(cluster.UID)
@@ -122,14 +122,16 @@ func running(release *v1alpha1.Release) bool {
 // lost counts what a Cluster's agent holds beyond the hub.
 func (r *Reporter) lost(cluster types.NamespacedName, uid types.UID) lost {
 	var out lost
-	// Those that were made anew under the name and took the objects over.
-	taken := map[types.NamespacedName]bool{}
+	// Those that were made anew under the name and took the objects over, and the
+	// sequences of what runs.
+	taken, runs := map[types.NamespacedName]bool{}, map[string]int64{}
 	for _, release := range r.options.Releases.ReleasesByCluster(cluster) {
 		if release.Status.Adopted != nil {
 			out.adopted++
 		}
 		if running(release) {
 			taken[types.NamespacedName{Namespace: release.Namespace, Name: release.Name}] = true
+			runs[string(release.UID)] = release.Status.Sequence
 		}
 	}
 	r.mu.Lock()
@@ -137,6 +139,11 @@ func (r *Reporter) lost(cluster types.NamespacedName, uid types.UID) lost {
 	h := r.holdings[uid]
 	if h == nil || len(h.missing) > 0 && r.clock.Now().Before(h.until) {
 		return out
+	}
+	for uid, sequence := range h.foreign {
+		if runs[uid] > sequence {
+			delete(h.foreign, uid) // an order of ours has taken its place
+		}
 	}
 	out.known, out.foreign, out.missing = true, len(h.foreign), len(h.missing)
 	for at, release := range h.unknown {
