@@ -68,5 +68,4 @@ unshare --net ip tuntap add mode tun name probe 2>/dev/null || die "tun devices 
 mapfile -t tests < <(git ls-files -z '*_test.go' | xargs -0r grep -lE '^//go:build .*\bdebian\b' |
   xargs -r -n1 dirname | sort -u | sed 's|^|./|')
 [ "${#tests[@]}" -gt 0 ] || die "no test has the build tag debian"
-go vet -tags debian "${tests[@]}"
 go test -tags debian -count=1 -p 1 -timeout 20m "$@" "${tests[@]}"
