@@ -7,6 +7,8 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,10 +39,11 @@ type enforcer struct {
 	group *errgroup.Group
 	log   logr.Logger
 
+	hubNow func() time.Time // the link's idea of the hub's clock; set before Run
+
 	mu       sync.Mutex
 	ctx      context.Context // of the run; set before any use
 	identity *link.Identity  // the newest that has joined; guarded by mu
-	heardAt  time.Time       // when identity.HubTime was true; guarded by mu
 	runner   *engine.Runner  // guarded by mu
 	loaded   bool            // the identity was looked for; guarded by mu
 }
@@ -49,6 +52,7 @@ var (
 	_ link.Engine        = (*enforcer)(nil)
 	_ link.Reporting     = (*enforcer)(nil)
 	_ link.IdentityStore = (*enforcer)(nil)
+	_ link.Holder        = (*enforcer)(nil)
 )
 
 // Load implements link.IdentityStore. It goes on trying while the API server is away.
@@ -90,16 +94,13 @@ func (e *enforcer) begin(id *link.Identity) error {
 	defer e.mu.Unlock()
 	before := e.identity
 	e.identity = id
-	if before == nil || id.HubTime.After(before.HubTime) {
-		e.heardAt = time.Now()
-	}
 	if e.runner != nil {
 		if before.Hub != id.Hub || before.ClusterUID != id.ClusterUID {
 			e.group.Go(func() error { return errIdentityChanged })
 		}
 		return nil
 	}
-	runner, err := e.make(engine.Options{HubID: id.Hub, ClusterUID: id.ClusterUID, Verify: e.verify, HubTime: e.hubTime})
+	runner, err := e.make(engine.Options{HubID: id.Hub, ClusterUID: id.ClusterUID, Verify: e.verify, HubTime: e.hubNow})
 	if err != nil {
 		return fmt.Errorf("make the engine: %w", err)
 	}
@@ -109,32 +110,18 @@ func (e *enforcer) begin(id *link.Identity) error {
 	return nil
 }
 
-// verify checks an order read back from the cluster with the keys trusted now.
+// verify checks an order read back from the cluster with the keys that are trusted,
+// and those that were: it was accepted when its key was, and must not end with it.
 func (e *enforcer) verify(signed tunnel.Signed) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	keys := make([]ed25519.PublicKey, 0, len(e.identity.OrderKeys))
-	for _, key := range e.identity.OrderKeys {
+	var keys []ed25519.PublicKey
+	for _, key := range slices.Concat(e.identity.OrderKeys, e.identity.FormerOrderKeys) {
 		if len(key) == ed25519.PublicKeySize {
 			keys = append(keys, ed25519.PublicKey(key))
 		}
 	}
 	return tunnel.Verify(signed, tunnel.TypeOrder, keys) //nolint:wrapcheck // says what it is
-}
-
-// hubTime is the hub's clock as well as it is known: never earlier than when it was
-// last heard, whatever the local clock says.
-func (e *enforcer) hubTime() time.Time {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := time.Now()
-	if e.identity == nil {
-		return now
-	}
-	if hub := e.identity.HubTime.Add(time.Since(e.heardAt)); hub.After(now) {
-		return hub
-	}
-	return now
 }
 
 func (e *enforcer) current() *engine.Runner {
@@ -190,6 +177,27 @@ func (e *enforcer) Newest(uid string) (tunnel.Report, bool) {
 		return runner.Newest(uid)
 	}
 	return tunnel.Report{}, false
+}
+
+// Held implements link.Holder.
+func (e *enforcer) Held(uids []string) []tunnel.Signed {
+	if runner := e.current(); runner != nil {
+		return runner.Held(uids)
+	}
+	return nil
+}
+
+// Layer implements link.Holder.
+func (e *enforcer) Layer(ctx context.Context, digest string) (io.ReadCloser, int64, error) {
+	runner := e.current()
+	if runner == nil {
+		return nil, 0, errNoEngine
+	}
+	r, size, err := runner.Layer(ctx, digest)
+	if errors.Is(err, engine.ErrNotStored) {
+		err = fmt.Errorf("%w: %w", link.ErrNotHeld, err)
+	}
+	return r, size, err
 }
 
 // hello describes the agent and its cluster.

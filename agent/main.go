@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -29,6 +30,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"kumodo.io/convoy/agent/identity"
+	"kumodo.io/convoy/agent/lease"
 	"kumodo.io/convoy/agent/link"
 	"kumodo.io/convoy/agent/options"
 	"kumodo.io/convoy/pkg/engine"
@@ -81,19 +83,75 @@ func run(args []string) int {
 	klog.SetLogger(log.WithName("client"))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := serve(logr.NewContext(ctx, log), config, log); err != nil {
+	return end(log, serve(logr.NewContext(ctx, log), config, log))
+}
+
+// end says why the agent ends, and gives the code to end with: 0 when it was told
+// to, 1 when it is to be started anew, which is no error where it ended for that.
+func end(log logr.Logger, err error) int {
+	var why string
+	switch {
+	case err == nil:
+		log.Info("the agent ends")
+		return 0
+	case errors.Is(err, errIdentityChanged):
+		why = "it joined as another Cluster"
+	case errors.Is(err, lease.ErrLost):
+		why = "it has lost the Lease, and may neither dial nor apply"
+	case errors.Is(err, link.ErrUnreached):
+		why = "nothing was reached for too long"
+	default:
 		log.Error(err, "the agent ends")
 		return 1
 	}
-	log.Info("the agent ends")
-	return 0
+	log.Info("the agent ends, to be started anew", "why", why, "cause", err.Error())
+	return 1
 }
 
-// serve runs the agent until ctx ends.
+// serve runs the agent until ctx ends. Probes are served from the start, all else
+// while it has the Lease.
 func serve(ctx context.Context, config *options.Config, log logr.Logger) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	name, gone := holder(config.Pod)
+	elector, err := lease.New(lease.Options{Config: config.Cluster, Namespace: config.Namespace, Holder: name, Gone: gone, Registerer: registry})
+	if err != nil {
+		return err //nolint:wrapcheck // says what it is
+	}
+	a := &agent{config: config, registry: registry, log: log}
+	log.Info("the agent starts", "version", version.Version, "namespace", config.Namespace)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return serveProbes(ctx, config.MetricsAddr, registry, a.ready) })
+	group.Go(func() error { return elector.Hold(ctx, a.run) })
+	err = group.Wait()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// agent is what runs with the Lease.
+type agent struct {
+	config   *options.Config
+	registry *prometheus.Registry
+	log      logr.Logger
+	enforcer atomic.Pointer[enforcer] // nil before it has the Lease
+}
+
+// ready says whether the agent does its work; one that waits for the Lease does not.
+func (a *agent) ready() bool {
+	e := a.enforcer.Load()
+	return e != nil && e.ready()
+}
+
+// run dials and applies until ctx ends. It returns when all of it has ended.
+func (a *agent) run(ctx context.Context) error {
+	config, log := a.config, a.log
 	secrets, err := state.NewSecrets(config.Cluster, config.Namespace)
+	if err != nil {
+		return err //nolint:wrapcheck // says what it is
+	}
+	tokens, err := identity.NewWatcher(config.Cluster, config.Namespace)
 	if err != nil {
 		return err //nolint:wrapcheck // says what it is
 	}
@@ -103,21 +161,23 @@ func serve(ctx context.Context, config *options.Config, log logr.Logger) error {
 	e := &enforcer{store: known, group: group, ctx: ctx, log: log}
 	e.make = func(o engine.Options) (*engine.Runner, error) {
 		o.Config, o.State, o.Blobs = config.Cluster, secrets, hub
-		o.Report, o.Logger, o.Registerer = hub.Report, log.WithName("engine"), registry
+		o.Report, o.Logger, o.Registerer = hub.Report, log.WithName("engine"), a.registry
 		o.Namespaces = config.TargetNamespaces
 		return engine.New(o)
 	}
 	hub, err = link.New(link.Options{
-		Engine: e, Reporting: e, Identity: e, Token: known.JoinToken,
+		Engine: e, Reporting: e, Holder: e, Identity: e, Token: known.JoinToken, TokenChanged: tokens.Changed(),
 		Hello:      func(ctx context.Context) (tunnel.Hello, error) { return e.hello(ctx, version.Version) },
-		GatewayURL: config.GatewayURL, OuterCAFile: config.OuterCAFile, Built: version.Built(), Registerer: registry,
+		GatewayURL: config.GatewayURL, OuterCAFile: config.OuterCAFile, Built: version.Built(),
+		RestartAfter: config.RestartAfter, Registerer: a.registry,
 	})
 	if err != nil {
 		return err //nolint:wrapcheck // says what it is
 	}
-	log.Info("the agent starts", "version", version.Version, "namespace", config.Namespace)
+	e.hubNow = hub.HubNow
+	a.enforcer.Store(e)
 	group.Go(func() error { return hub.Run(ctx) })
-	group.Go(func() error { return serveProbes(ctx, config.MetricsAddr, registry, e.ready) })
+	group.Go(func() error { return tokens.Run(ctx) })
 	err = group.Wait()
 	if errors.Is(err, context.Canceled) {
 		return nil
@@ -134,7 +194,7 @@ func serveProbes(ctx context.Context, address string, registry *prometheus.Regis
 	mux.HandleFunc("GET /livez", fine)
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if !ready() {
-			http.Error(w, "the state is not read yet", http.StatusServiceUnavailable)
+			http.Error(w, "waits for the Lease, or the state is not read yet", http.StatusServiceUnavailable)
 			return
 		}
 		w.WriteHeader(http.StatusOK)

@@ -12,12 +12,15 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"kumodo.io/convoy/agent/link"
 	"kumodo.io/convoy/pkg/version"
 )
 
@@ -30,12 +33,13 @@ type Options struct {
 	OuterCAFile      string
 	MetricsAddr      string
 	Kubeconfig       string
+	RestartAfter     time.Duration
 	Verbosity        int
 	Version          bool
 }
 
 // New gives the defaults.
-func New() *Options { return &Options{MetricsAddr: ":8081"} }
+func New() *Options { return &Options{MetricsAddr: ":8081", RestartAfter: link.RestartAfter} }
 
 // AddFlags adds the flags to a set.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
@@ -45,6 +49,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.OuterCAFile, "outer-ca-file", o.OuterCAFile, "File with CA certificates (PEM) that are trusted, beside the system's and the hub's, for the outer connection: of a proxy or of what ends TLS before the gateway.")
 	flags.StringVar(&o.MetricsAddr, "metrics-addr", o.MetricsAddr, "Address of /metrics, /healthz, /readyz and /livez.")
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Kubeconfig of the cluster, for use outside of it. Default: the pod's ServiceAccount.")
+	flags.DurationVar(&o.RestartAfter, "restart-after", o.RestartAfter, "End after about so long without so much as a connection to anything, so that the kubelet starts the agent anew. 0: never.")
 	flags.IntVarP(&o.Verbosity, "verbosity", "v", o.Verbosity, "Detail of the log: 0 for operators, 1 for developers.")
 	flags.BoolVar(&o.Version, "version", o.Version, "Print the version and exit.")
 }
@@ -59,7 +64,10 @@ type Config struct {
 	GatewayURL       string
 	OuterCAFile      string
 	MetricsAddr      string
+	RestartAfter     time.Duration
 	Verbosity        int
+	// Pod is the name of the pod that this is; "" outside of one.
+	Pod string
 }
 
 // Validate names all faults at once.
@@ -75,6 +83,9 @@ func (o *Options) Validate() error {
 	}
 	if _, _, err := net.SplitHostPort(o.MetricsAddr); err != nil {
 		faults = append(faults, fmt.Errorf("--metrics-addr: %w", err))
+	}
+	if o.RestartAfter < 0 {
+		faults = append(faults, errors.New("--restart-after is negative"))
 	}
 	if o.GatewayURL != "" {
 		if u, err := url.Parse(o.GatewayURL); err != nil || u.Host == "" {
@@ -106,6 +117,7 @@ func (o *Options) Config() (*Config, error) {
 	cluster.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil } //nolint:nilnil // no proxy, no error
 	return &Config{
 		Cluster: cluster, Namespace: o.Namespace, TargetNamespaces: o.TargetNamespaces, GatewayURL: o.GatewayURL,
-		OuterCAFile: o.OuterCAFile, MetricsAddr: o.MetricsAddr, Verbosity: o.Verbosity,
+		OuterCAFile: o.OuterCAFile, MetricsAddr: o.MetricsAddr, RestartAfter: o.RestartAfter, Verbosity: o.Verbosity,
+		Pod: os.Getenv("POD_NAME"),
 	}, nil
 }
