@@ -277,7 +277,8 @@ func TestOnlyAdminsOfANamespaceJoinRevokeAndConfirm(t *testing.T) {
 		}
 	}
 	want := []string{
-		"convoy-admin: confirm releases", "convoy-admin: create clusters/join",
+		"convoy-admin: confirm clusters", "convoy-admin: confirm releases",
+		"convoy-admin: create clusters/confirm", "convoy-admin: create clusters/join",
 		"convoy-admin: create clusters/revoke", "convoy-admin: create releases/confirm",
 	}
 	slices.Sort(may)
