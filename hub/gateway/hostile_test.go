@@ -333,3 +333,78 @@ func TestSixteenBodiesOfAByteASecondAreCutOffAndHoldNobodyUp(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+func TestAnswersThatNobodyReadsAreGivenUp(t *testing.T) {
+	fake(t, func(t *testing.T, r *rig, agent func(string) (tunnel.ClusterID, *gatewaytest.Peer)) {
+		id, p := agent("edge")
+		s, c := r.open(t, p)
+		layer := r.AddBlob(make([]byte, 4*tunnel.StreamWindow))
+		if err := r.Order(id.UID, "r", 1, &layer, nil); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		before := runtime.NumGoroutine()
+		var answers []*http.Response
+		for range tunnel.MaxStreams {
+			req, err := http.NewRequestWithContext(r.ctx, http.MethodGet, "http://x/v1/blobs/"+layer.Digest, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := c.Do(req) //nolint:bodyclose // closed below, unread
+			if err != nil {
+				t.Fatal(err)
+			}
+			answers = append(answers, resp)
+		}
+		pass(tunnel.StallTimeout + time.Second)
+		if _, err := s.Ping(); err != nil {
+			t.Errorf("the session was lost with its streams: %v", err)
+		}
+		for _, resp := range answers {
+			n, err := io.Copy(io.Discard, resp.Body)
+			if err == nil || n >= layer.Size {
+				t.Errorf("an answer that was not read in time came whole: %d bytes, %v", n, err)
+			}
+			resp.Body.Close()
+		}
+		pass(tunnel.StreamCloseTimeout + time.Second)
+		synctest.Wait()
+		if n := runtime.NumGoroutine() - before; n > 4 {
+			t.Errorf("%d goroutines are left of it", n)
+		}
+	})
+}
+
+func TestASessionLeadsToTheHubsOwnRoutesAndNowhereElse(t *testing.T) {
+	r := start(t)
+	other, _, _, _ := r.session(t, "other")
+	_, _, _, c := r.session(t, "edge")
+	for _, try := range []struct{ method, path string }{
+		{http.MethodGet, "/"}, {http.MethodGet, "/v1/join"}, {http.MethodPost, "/v1/join"}, {http.MethodGet, "/v1/session"},
+		{http.MethodGet, "/v1/releases/" + other.UID}, {http.MethodGet, "/v1/clusters/" + other.UID}, {http.MethodGet, "/apis"}, {http.MethodGet, "/metrics"},
+		{http.MethodDelete, "/v1/orders"}, {http.MethodPut, "/v1/reports"},
+	} {
+		req, err := http.NewRequestWithContext(r.ctx, try.method, "http://169.254.169.254/", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.URL.Path = try.path
+		for name, value := range map[string]string{
+			"Upgrade": "websocket", "Connection": "Upgrade", "X-Remote-User": "admin", "X-Remote-Group": "system:masters", "Impersonate-User": "admin", "X-Forwarded-For": "127.0.0.1",
+		} {
+			req.Header.Set(name, value)
+		}
+		resp, err := c.Do(req)
+		if errors.Is(err, tunnel.ErrRedirect) {
+			t.Errorf("%s %s leads elsewhere: %v", try.method, try.path, err)
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusMethodNotAllowed {
+			t.Errorf("%s %s: got %d", try.method, try.path, resp.StatusCode)
+		}
+		resp.Body.Close()
+	}
+}
