@@ -318,7 +318,7 @@ func (h *hub) startFlow(ctx context.Context) error {
 	storage := h.server.Storage()
 	clusterOptions := cluster.Options{Cache: h.cache, Store: storage.Clusters, Releases: storage.Releases, Reporter: h.reporter, Orders: h.orders}
 	releaseOptions := release.Options{
-		Version: version.Version, Cache: h.cache, Index: h.cache, Sources: sources{h.sources}, Renderer: h.renderer,
+		KeyID: h.keys.OrderKey.KeyID, Version: version.Version, Cache: h.cache, Index: h.cache, Sources: sources{h.sources}, Renderer: h.renderer,
 		Orders: h.orders, Graves: h.orders, Reporter: h.reporter, Store: storage.Releases, Registerer: h.registry,
 	}
 	if h.host != nil {

@@ -178,7 +178,8 @@ func (r *Reconciler) finish(w *work, ready bool) {
 	}
 	w.outcome.GoOn = w.goOn && (w.asked || current)
 	ordered, isOrdered := r.Orders.Ordered(w.release.UID)
-	if !isOrdered && status.Order != nil && !r.resign.AllowN(r.Clock.Now(), 1) {
+	old := status.Order != nil && status.Order.KeyID != r.KeyID
+	if old && !isOrdered && !r.resign.AllowN(r.Clock.Now(), 1) {
 		// Its key is lost: it is signed anew, as all others are, at a pace that agents and
 		// storage can bear.
 		w.soon = true
@@ -207,8 +208,15 @@ func (r *Reconciler) finish(w *work, ready bool) {
 	if d.manual {
 		w.outcome.Waiting = manualSync(revision)
 	}
-	if d.order != nil {
+	switch {
+	case d.order != nil:
 		r.order(w, *d.order, policy)
+	case old && isOrdered && policy.Automatic:
+		// Its key is to be retired some day. In manual mode that waits for a sync: an
+		// order applies.
+		if w.soon = !r.resign.AllowN(r.Clock.Now(), 1); !w.soon {
+			r.order(w, *enforced(ordered), policy)
+		}
 	}
 }
 

@@ -30,7 +30,8 @@ const (
 	// soonPause is about how long until a Release is looked at again that waits for
 	// something that comes within moments.
 	soonPause = 300 * time.Millisecond
-	// resignPerSecond paces orders that are signed anew since their key is lost.
+	// resignPerSecond paces orders that are signed anew since their key is lost, or to
+	// be retired.
 	resignPerSecond = 50
 
 	// uncertainFor is how long the host may fail to say what becomes of a namespace

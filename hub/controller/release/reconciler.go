@@ -26,6 +26,9 @@ import (
 
 // Options of a Reconciler. Namespaces, Clock and Registerer may be left out.
 type Options struct {
+	// KeyID of the key that signs orders. Those that another signed are signed anew, at
+	// a bounded pace; as long as that key is accepted they are as good as any.
+	KeyID string
 	// Renderer's version, for provenance.
 	Version string
 
@@ -48,7 +51,7 @@ type Reconciler struct {
 	Options
 	controller.Feed
 	metrics *metrics
-	// resign paces orders that are signed anew since their key is lost.
+	// resign paces orders that are signed anew since their key is lost, or to be retired.
 	resign *rate.Limiter
 
 	mu sync.Mutex

@@ -161,31 +161,39 @@ func TestHA03ASourceThatIsWhereTheAgentIsOrdersNothing(t *testing.T) {
 	}
 }
 
-func TestOrdersOfAnAcceptedKeyStayAndThoseOfALostOneAreSignedAnew(t *testing.T) {
+func TestOrdersOfAnotherKeyAreSignedAnewAndStayGoodMeanwhileIfItIsAccepted(t *testing.T) {
 	s := newStage(t)
 	s.reachable(true)
 	before := s.ready("web")
-	public, private, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
+	by := s.ready("by-hand", func(r *corev1alpha1.Release) {
+		r.Annotations = map[string]string{corev1alpha1.AnnotationSyncRequestedAt: "now"}
+	})
+	s.edit("by-hand", func(r *corev1alpha1.Release) { r.Spec.SyncPolicy.Automatic = ptr.To(false) })
+	by = s.until("by-hand", "the manual order", func(r *corev1alpha1.Release) bool { return r.Status.Sequence > by.Status.Sequence })
+	for _, accepted := range []bool{true, false} {
+		public, private, err := ed25519.GenerateKey(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := s.server.Keyring.OrderKey.Public
+		s.stop()
+		if s.signWith, s.accept, s.resync = private, nil, 50*time.Millisecond; accepted {
+			s.accept = []ed25519.PublicKey{old}
+		}
+		s.start()
+		if _, ok := s.orders.Ordered(before.UID); ok != accepted {
+			t.Errorf("the order of a key that is accepted (%v) counts: %v", accepted, ok)
+		}
+		s.connects(nil)
+		after := s.until("web", "an order of the new key", func(r *corev1alpha1.Release) bool { return r.Status.Order.KeyID == tunnel.KeyID(public) })
+		if after.Status.Sequence <= before.Status.Sequence || after.Status.RenderRef != before.Status.RenderRef {
+			t.Errorf("sequence %d, render %s", after.Status.Sequence, after.Status.RenderRef)
+		}
+		// An order applies: in manual mode there is none that nobody asked for.
+		if now, _ := s.cache.Release(key("by-hand")); now.Status.Sequence != by.Status.Sequence {
+			t.Error("an order was made in manual mode")
+		}
+		before = after
 	}
-	old := s.server.Keyring.OrderKey.Public
-
-	s.stop()
-	s.signWith, s.accept, s.resync = private, []ed25519.PublicKey{old}, 50*time.Millisecond
-	s.start()
-	s.connects(map[string]int64{string(before.UID): before.Status.Sequence})
-	<-time.NewTimer(500 * time.Millisecond).C
-	if now, _ := s.cache.Release(key("web")); now.Status.Sequence != before.Status.Sequence {
-		t.Error("an order whose key is accepted was made anew")
-	}
-
-	s.stop()
-	s.accept = nil
-	s.start()
-	s.connects(nil)
-	after := s.until("web", "an order of the new key", func(r *corev1alpha1.Release) bool { return r.Status.Sequence > before.Status.Sequence })
-	if after.Status.Order.KeyID != tunnel.KeyID(public) || after.Status.RenderRef != before.Status.RenderRef {
-		t.Errorf("key %s, render %s", after.Status.Order.KeyID, after.Status.RenderRef)
-	}
+	s.untilCondition("by-hand", "Applied", "False ManualSync")
 }

@@ -216,7 +216,7 @@ func (s *stage) start() {
 	})
 	s.renderer = &renderer{}
 	options := release.Options{
-		Cache: s.cache, Index: s.cache, Sources: s.git, Renderer: s.renderer,
+		KeyID: tunnel.KeyID(signWith.Public().(ed25519.PublicKey)), Cache: s.cache, Index: s.cache, Sources: s.git, Renderer: s.renderer,
 		Orders: s.orders, Graves: s.orders, Reporter: s.reporter, Store: storage.Releases,
 	}
 	clusterOptions := cluster.Options{Cache: s.cache, Store: storage.Clusters, Releases: storage.Releases, Reporter: s.reporter, Orders: s.orders}
