@@ -21,14 +21,15 @@ const (
 
 // kept says why an object is not deleted although it left the render, or its
 // Release was: a definition would take everybody's objects with it, a namespace that
-// was there before us too, and with a claim goes data that no render brings back.
-func kept(o *object, m meta, created bool) string {
+// was there before us too, and with a claim goes data that no render brings back:
+// claims have to be allowed to go.
+func kept(o *object, m meta, created, claims bool) string {
 	switch {
 	case isDefinition(o.id):
 		return "deleting a definition would delete all objects of its kind"
 	case isNamespace(o.id) && !created:
 		return "the namespace was there before it was first applied"
-	case o.id.Group == "" && o.id.Kind == "PersistentVolumeClaim":
+	case o.id.Group == "" && o.id.Kind == "PersistentVolumeClaim" && !claims:
 		return "deleting a claim would delete its data"
 	case m.Annotations[annotationKeep] == keepValue:
 		return "annotation " + annotationKeep

@@ -54,7 +54,8 @@ func (r *release) stale(p *plan) []*object {
 func (r *release) prune(ctx context.Context, order tunnel.Order, p *plan) error {
 	stale := r.stale(p)
 	if order.Policy.PruneOrphaned {
-		return r.deleteObjects(ctx, order, stale, r.now().Add(timeoutOf(order)))
+		// An empty render is here only because it was allowed to prune all.
+		return r.deleteObjects(ctx, order, stale, p.count == 0, r.now().Add(timeoutOf(order)))
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,7 +88,7 @@ func (r *release) removeAll(ctx context.Context, order tunnel.Order) error {
 		all = append(all, o)
 	}
 	r.mu.Unlock()
-	if err := r.deleteObjects(ctx, order, all, r.now().Add(timeoutOf(order))); err != nil {
+	if err := r.deleteObjects(ctx, order, all, false, r.now().Add(timeoutOf(order))); err != nil {
 		return r.failSync(ctx, order, err, v1alpha1.ReasonPruneFailed)
 	}
 	return r.finishLast(ctx, order)
@@ -136,7 +137,7 @@ func (r *release) finishLast(ctx context.Context, order tunnel.Order) error {
 
 // deleteObjects deletes objects against the order of waves and kinds. Before a lower
 // wave is begun the objects of the one above are gone.
-func (r *release) deleteObjects(ctx context.Context, order tunnel.Order, objects []*object, deadline time.Time) error {
+func (r *release) deleteObjects(ctx context.Context, order tunnel.Order, objects []*object, claims bool, deadline time.Time) error {
 	slices.SortFunc(objects, func(a, b *object) int {
 		return -cmp.Or(cmp.Compare(a.wave, b.wave), cmp.Compare(tierOf(a.id.Group, a.id.Kind), tierOf(b.id.Group, b.id.Kind)),
 			cmp.Compare(a.id.String(), b.id.String()))
@@ -146,7 +147,7 @@ func (r *release) deleteObjects(ctx context.Context, order tunnel.Order, objects
 		for end < len(objects) && objects[end].wave == objects[start].wave {
 			end++
 		}
-		if err := r.deleteWave(ctx, order, objects[start:end], deadline); err != nil {
+		if err := r.deleteWave(ctx, order, objects[start:end], claims, deadline); err != nil {
 			return err
 		}
 		start = end
@@ -156,15 +157,16 @@ func (r *release) deleteObjects(ctx context.Context, order tunnel.Order, objects
 
 // deletion is one object on its way out.
 type deletion struct {
-	o     *object
-	asked bool
-	why   string // it is still there
+	o      *object
+	claims bool // claims go too
+	asked  bool
+	why    string // it is still there
 }
 
-func (r *release) deleteWave(ctx context.Context, order tunnel.Order, objects []*object, deadline time.Time) error {
+func (r *release) deleteWave(ctx context.Context, order tunnel.Order, objects []*object, claims bool, deadline time.Time) error {
 	open := make([]*deletion, len(objects))
 	for i, o := range objects {
-		open[i] = &deletion{o: o}
+		open[i] = &deletion{o: o, claims: claims}
 	}
 	for attempt := 0; ; attempt++ {
 		left := open[:0]
@@ -247,7 +249,7 @@ func (r *release) deleteOne(ctx context.Context, d *deletion) (gone bool, err er
 		r.drop(o)
 		return true, nil
 	}
-	if keep := kept(o, m, created); keep != "" {
+	if keep := kept(o, m, created, d.claims); keep != "" {
 		return true, r.keep(ctx, o, keep)
 	}
 	if m.Deletion != nil || d.asked {
