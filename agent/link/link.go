@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 
@@ -191,6 +192,9 @@ func (l *Link) next(ctx context.Context, failures int, up, away time.Duration, e
 		l.metrics.setRefused(problem.Reason)
 		log.Info("the hub refuses this agent; what was ordered is enforced all the same", "reason", problem.Reason, "message", problem.Message, "retryIn", wait.Round(time.Second).String())
 		return wait, true
+	}
+	if status != nil && status.Code == http.StatusConflict {
+		l.metrics.setRefused(status.Problem.Reason) // for now: it says when to ask again
 	}
 	log.Info("no session with the hub", "cause", err.Error(), "up", up.Round(time.Second).String(), "retryIn", wait.Round(time.Millisecond).String())
 	return wait, rejected
