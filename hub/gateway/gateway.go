@@ -66,6 +66,10 @@ type Options struct {
 	// in that order for each. It must not block. May be nil.
 	Changed func(cluster tunnel.ClusterID, connected bool)
 
+	// Occupied tells that an engine of the hub's own works on the target with that
+	// kube-system UID: no agent may beside it. Default: none does.
+	Occupied func(targetUID string) bool
+
 	// RenewGap replaces RenewGap, the constant; negative means none.
 	RenewGap time.Duration
 	// DrainTimeout replaces DrainTimeout, the constant; negative means that an ordered
@@ -135,6 +139,9 @@ func New(o Options) (*Gateway, error) {
 	}
 	if o.ServerCA == nil && o.ServerSigner == nil {
 		o.ServerCA, o.ServerSigner = o.CA, o.CASigner
+	}
+	if o.Occupied == nil {
+		o.Occupied = func(string) bool { return false }
 	}
 	if len(o.Names) == 0 {
 		o.Names = []string{"localhost", "127.0.0.1", "::1"}

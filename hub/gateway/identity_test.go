@@ -5,6 +5,7 @@ package gateway_test
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -329,6 +330,26 @@ func TestANewJoinOnAnotherClusterCountsAtOnce(t *testing.T) {
 	if c, _ := r.ByUID(id.UID); c.Status.ClusterUID != "another" || len(r.Resets()) != 1 {
 		t.Errorf("recorded %q, resets %v", c.Status.ClusterUID, r.Resets())
 	}
+}
+
+func TestNoAgentWorksBesideAnEngineOfTheHub(t *testing.T) {
+	var occupied atomic.Bool
+	r := start(t, func(_ *gatewaytest.Hub, o *gateway.Options) {
+		o.Occupied = func(target string) bool { return target == "target" && occupied.Load() }
+	})
+	id, p := r.cluster(t, "edge")
+	if err := p.Join(r.ctx, false); err != nil {
+		t.Fatal(err)
+	}
+	occupied.Store(true)
+	if _, _, err := p.Session(r.ctx); reason(err) != tunnel.ReasonClusterConflict {
+		t.Errorf("beside an engine: got %v", err)
+	}
+	if c, _ := r.ByUID(id.UID); c.Status.Reachable {
+		t.Error("the Cluster is said to be reachable")
+	}
+	occupied.Store(false)
+	r.open(t, p)
 }
 
 func TestAClockThatIsOffIsNamedToTheMinuteAndWrittenWhenItMoves(t *testing.T) {

@@ -40,6 +40,10 @@ const (
 // going by what is recorded and by who is, or was a moment ago, connected.
 func (g *Gateway) checkTarget(s *session, status *v1alpha1.ClusterStatus, said string) *Refusal {
 	recorded := status.ClusterUID
+	if said != "" && g.opts.Occupied(said) {
+		return &Refusal{Code: http.StatusConflict, Retry: Grace, Reason: tunnel.ReasonClusterConflict, Message: "another Cluster stands for that cluster, " +
+			"and the hub works on it without an agent (connectionMode agentless or inCluster): one of the two has to go"}
+	}
 	if said == "" || recorded == "" || said == recorded {
 		return nil
 	}

@@ -260,6 +260,15 @@ func (m *Manager) unclaim(uid types.UID) {
 	}
 }
 
+// Occupies says whether an engine here works on the target with that kube-system
+// UID.
+func (m *Manager) Occupies(target string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, taken := m.claims[target]
+	return taken
+}
+
 // served finds the engine of a Cluster.
 func (m *Manager) served(clusterUID string) (*serving, bool) {
 	m.mu.Lock()

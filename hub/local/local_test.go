@@ -194,7 +194,7 @@ func TestOneTargetHasOneCluster(t *testing.T) {
 		return ok && len(c.Status.Conditions) > 0 && c.Status.Conditions[0].Reason == v1alpha1.ReasonClusterConflict &&
 			c.Status.ClusterUID == "" && len(c.Status.Conditions[0].Message) > 0 && c.Status.Conditions[0].Message[:30] == "a Cluster of another namespace"
 	})
-	if !w.manager.Served("uid-first") || w.manager.Served("uid-second") {
+	if !w.manager.Served("uid-first") || w.manager.Served("uid-second") || !w.manager.Occupies("target-1") {
 		t.Error("the wrong one is served")
 	}
 	// The first goes, and another takes its place.

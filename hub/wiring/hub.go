@@ -295,7 +295,7 @@ func (h *hub) makeGateway(context.Context) error {
 		ServerCA: h.keys.GatewayCA().Certificate, ServerSigner: h.keys.GatewayCA().Signer,
 		HubCAs: h.hubCAs, OrderKeys: h.orderKeys, Version: version.Version,
 		Orders: h.orders, Blobs: blobs{h.objects, h.sealed}, Reports: h.reporter, Clusters: clusters{h.cache, h.reporter},
-		Held: h.reporter, Resets: h.reporter,
+		Held: h.reporter, Resets: h.reporter, Occupied: h.engines.Occupies,
 		Changed: func(id tunnel.ClusterID, connected bool) {
 			if connected {
 				h.seen.add(types.UID(id.UID))

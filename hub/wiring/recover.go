@@ -25,8 +25,8 @@ const maxHolders = 8
 type finder struct{ hub *hub }
 
 func (f finder) Find(ctx context.Context, digest string, _ bool, take func(io.Reader) error) error {
-	known, agents := f.hub.cache, f.hub.gateway
-	if known == nil || agents == nil {
+	known, agents, engines := f.hub.cache, f.hub.gateway, f.hub.engines
+	if known == nil || agents == nil || engines == nil {
 		return fmt.Errorf("%s: %w", digest, store.ErrNotFound)
 	}
 	log := logr.FromContextOrDiscard(ctx).WithValues("digest", digest)
@@ -36,7 +36,7 @@ func (f finder) Find(ctx context.Context, digest string, _ bool, take func(io.Re
 		if asked == maxHolders || ctx.Err() != nil {
 			break
 		}
-		if !agents.Sessions().Connected(string(uid)) {
+		if !agents.Sessions().Connected(string(uid)) && !engines.Served(string(uid)) {
 			continue
 		}
 		asked++
@@ -53,12 +53,21 @@ func (f finder) Find(ctx context.Context, digest string, _ bool, take func(io.Re
 }
 
 func (f finder) ask(ctx context.Context, uid types.UID, digest string, take func(io.Reader) error) (err error) {
-	blob, _, err := f.hub.gateway.Sessions().Fetch(ctx, string(uid), digest)
+	blob, err := f.open(ctx, uid, digest)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, blob.Close()) }()
 	return take(blob)
+}
+
+// open asks the engine in this process, or the agent.
+func (f finder) open(ctx context.Context, uid types.UID, digest string) (io.ReadCloser, error) {
+	if f.hub.engines.Served(string(uid)) {
+		return f.hub.engines.Fetch(ctx, string(uid), digest)
+	}
+	blob, _, err := f.hub.gateway.Sessions().Fetch(ctx, string(uid), digest)
+	return blob, err
 }
 
 // holders are the Clusters that a layer was ordered for, those first that run it.
