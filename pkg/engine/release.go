@@ -24,6 +24,8 @@ type release struct {
 	log    logr.Logger
 	// notify has a place for one wake-up.
 	notify chan struct{}
+	// writing is held while the record is written or deleted; taken before mu.
+	writing sync.Mutex
 
 	mu sync.Mutex // guards what follows
 

@@ -266,7 +266,13 @@ func (r *release) inventoryLocked() []tunnel.InventoryEntry {
 
 // save writes the record of the Release down.
 func (r *release) save(ctx context.Context) error {
+	r.writing.Lock()
+	defer r.writing.Unlock()
 	r.mu.Lock()
+	if r.stopping {
+		r.mu.Unlock()
+		return nil // its record is being deleted
+	}
 	r.saveAt = time.Time{}
 	r.reserved = r.counter + counterBlock
 	record := &Record{

@@ -223,6 +223,9 @@ func (rn *Runner) forget(r *release) {
 	}
 	ctx := rn.ctx
 	rn.group.Go(func() error {
+		// A write that is under way ends first, and none begins any more.
+		r.writing.Lock()
+		defer r.writing.Unlock()
 		if err := rn.state.DeleteRecord(ctx, r.uid); err != nil && ctx.Err() == nil {
 			// It is read again at the next start, reported again and acknowledged again.
 			r.log.Error(err, "record of a removed release not deleted")
