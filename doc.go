@@ -14,8 +14,8 @@
 //	report   hub/report    folds what agents say into status
 //
 // Around them: api (the kinds), hub/apiserver (serves them), hub/cache (the one
-// copy in memory), hub/controller (decides what is done next), pkg/manifest (the
-// render's format), pkg/tunnel and agent/link (the wire), pkg/state (what an
-// engine keeps). hub/main.go and agent/main.go put them together. docs/design.md
+// copy in memory), hub/controller (decides what is done next), hub/local (runs the
+// engine in the hub, for Clusters without an agent), pkg/manifest (the render's
+// format), pkg/tunnel and agent/link (the wire), pkg/state (what an engine keeps). hub/main.go and agent/main.go put them together. docs/design.md
 // has the same on a page, with the reasons.
 package convoy
