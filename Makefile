@@ -13,6 +13,9 @@ MAKEFLAGS += --no-print-directory
 export CGO_ENABLED := 0
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.0.0-dev)
+# The time of all files in images: that of the commit.
+CREATED ?= $(shell git log -1 --format=%cI 2>/dev/null || echo 1970-01-01T00:00:00Z)
+TAG ?= dev
 LDFLAGS := -X kumodo.io/convoy/pkg/version.Version=$(VERSION)
 
 # Rooms with goroutines: their tests run with the race detector, which needs cgo.
@@ -36,6 +39,11 @@ bin/convoy-agent:
 bin/kubectl-convoy:
 	@echo "building $@ (minutes, the first time)"
 	@go build -ldflags "$(LDFLAGS)" -o $@ ./kubectl-convoy
+
+.PHONY: images
+images: ## Build both images, as OCI layouts in bin/images, without a container engine (PLATFORMS=linux/amd64,linux/arm64 TAG=dev).
+	@echo "building images into bin/images (minutes, the first time)"
+	@go run -C hack/images . --version "$(VERSION)" --tag "$(TAG)" --created "$(CREATED)" $(if $(PLATFORMS),--platforms $(PLATFORMS))
 
 .PHONY: kube
 kube: ## Build the control planes that the tests run against, into .kube/bin (minutes, once).
@@ -69,8 +77,9 @@ verify: ## Generate again and fail when a generated file or go.mod was not curre
 	@hack/verify.sh
 
 .PHONY: test
-test: ## All tests: unit, then e2e on real control planes.
+test: ## All tests: unit, charts and images, then e2e on real control planes.
 	$(stage) test-unit $(MAKE) test-unit
+	$(stage) test-packaging $(MAKE) test-packaging
 	$(stage) test-e2e $(MAKE) test-e2e
 
 .PHONY: test-unit
@@ -81,6 +90,11 @@ test-unit: ## Tests that need no control plane; rooms with goroutines under the 
 .PHONY: fuzz
 fuzz: ## Give every fuzz test a short run beyond its kept corpus (FUZZTIME=5s each).
 	@hack/fuzz.sh $(or $(FUZZTIME),5s)
+
+.PHONY: test-packaging
+test-packaging: ## Charts against Helm, overlays against kustomize; images built twice and read back.
+	@go test -C hack/charts -timeout 20m ./...
+	@go test -C hack/images -timeout 20m ./...
 
 .PHONY: test-e2e
 test-e2e: build kube ## Tests on whole control planes, one package at a time (RUN=regexp for some).

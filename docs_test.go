@@ -164,6 +164,42 @@ func TestMakeTargetsNamedInThePagesExist(t *testing.T) {
 	}
 }
 
+// Commands of the examples that a reader copies: the files that they name are there,
+// and the plugin has the verbs.
+func TestWhatTheExamplesNameIsThere(t *testing.T) {
+	t.Parallel()
+	verbs := map[string]bool{}
+	use := regexp.MustCompile(`(?m)^\s+Use:\s+"([a-z]+)`)
+	for _, file := range files(t, func(file string) bool { return path.Dir(file) == "kubectl-convoy" && strings.HasSuffix(file, ".go") }) {
+		for _, found := range use.FindAllStringSubmatch(read(t, file), -1) {
+			verbs[found[1]] = true
+		}
+	}
+	ours := regexp.MustCompile(`(?:^|[\s=])((?:manifests|charts|docs|hack)/[\w./-]+|Dockerfile\.\w+)`)
+	plugin := regexp.MustCompile(`kubectl(?: -n \S+| --context \S+)* convoy ([a-z]+)`)
+	seen := 0
+	for _, one := range blocks(t) {
+		if one.language != "sh" && one.language != "bash" {
+			continue
+		}
+		for _, found := range ours.FindAllStringSubmatch(one.text, -1) {
+			seen++
+			if _, err := os.Stat(found[1]); err != nil {
+				t.Errorf("%s:%d: %v", one.file, one.line, err)
+			}
+		}
+		for _, found := range plugin.FindAllStringSubmatch(one.text, -1) {
+			seen++
+			if !verbs[found[1]] {
+				t.Errorf("%s:%d: the plugin has no verb %s", one.file, one.line, found[1])
+			}
+		}
+	}
+	if seen < 10 {
+		t.Errorf("only %d files and verbs found: the expressions do not fit the pages any more", seen)
+	}
+}
+
 func TestCIRunsTheTestCommandOfTheREADME(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"README.md", "CONTRIBUTING.md", ".ci/run"} {
@@ -179,6 +215,7 @@ var foreign = []string{
 	"--create-namespace", "--field-selector", "--all", "--watch", "--replicas", "--type", "--patch", "--subresource",
 	"--encryption-provider-config", "--show-managed-fields", "--force-conflicts", "--tail", "--raw", "--dry-run", "--grace-period",
 	"--selector", "--sort-by", "--output", "--http-version",
+	"--kube-context", "--set", "--build-arg", "--ignore-not-found",
 }
 
 // library are flags that the hub has from the API server library.
