@@ -102,6 +102,8 @@ type Gateway struct {
 	conflicts *conflicts
 	inner     *http.Server // streams of sessions
 	join      *http.Server // streams of the join endpoint
+	streams   *tunnel.Streams
+	joining   *tunnel.Streams
 	large     chan struct{}
 	encoders  chan struct{}
 
@@ -162,6 +164,7 @@ func New(o Options) (*Gateway, error) {
 		encoders: make(chan struct{}, MaxEncoders),
 		ready:    make(chan struct{}),
 
+		streams: tunnel.NewStreams(), joining: tunnel.NewStreams(),
 		conflicts: &conflicts{at: map[string]conflicted{}},
 		draining:  make(chan struct{}),
 	}
@@ -260,6 +263,9 @@ func (g *Gateway) Run(ctx context.Context) error {
 			served = front.ServeTLS(g.admission.listen(l), "", "")
 		}
 	})
+	var serving sync.WaitGroup
+	serving.Go(func() { serveStreams(g.inner, g.streams) })
+	serving.Go(func() { serveStreams(g.join, g.joining) })
 	g.running.Go(func() { g.sweep(ctx) })
 	g.running.Go(func() { g.watchReachable(ctx) })
 	close(g.ready)
@@ -279,6 +285,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	end, stop := context.WithTimeout(context.WithoutCancel(ctx), tunnel.HandshakeTimeout)
 	defer stop()
 	err = errors.Join(err, g.inner.Shutdown(end), g.join.Shutdown(end))
+	serving.Wait()
 	if served != nil && !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, fmt.Errorf("serve agents: %w", served))
 	}

@@ -20,37 +20,26 @@ import (
 
 // serveJoin is the life of one connection to the join endpoint.
 func (g *Gateway) serveJoin(ctx context.Context, conn *tunnel.Conn, established func()) {
-	link, err := g.handshake(ctx, conn, g.joinTLS, nil)
+	link, err := g.handshake(ctx, conn, g.joinTLS, tunnel.MuxOptions{Streams: g.joining})
 	if err != nil {
 		g.log.V(1).Info("join handshake failed", "peer", conn.RemoteAddr().String(), "cause", err.Error())
 		return
 	}
 	// It stays a handshake for the admission: nobody has been identified.
 	defer established()
-	g.live(ctx, link, g.join, JoinLifetime)
-}
-
-// live serves the streams of a link until it ends, at the latest after limit.
-func (g *Gateway) live(ctx context.Context, link *tunnel.Session, server *http.Server, limit time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, JoinLifetime)
 	defer cancel()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		serveStreams(server, link)
-	}()
 	select {
 	case <-ctx.Done():
 	case <-link.Done():
 	}
 	closeLink(link)
-	<-done
 }
 
-func serveStreams(server *http.Server, link *tunnel.Session) {
-	// Serve returns when the link ends; how that came is known elsewhere.
-	if err := server.Serve(tunnel.Listener(link)); err != nil {
-		return
+// serveStreams serves the streams of all links until the server is shut down.
+func serveStreams(server *http.Server, streams *tunnel.Streams) {
+	if err := server.Serve(streams); err != nil {
+		return // it always has one, which says that it was shut down
 	}
 }
 

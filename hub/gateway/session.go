@@ -50,7 +50,7 @@ func withSession(ctx context.Context, owner any) context.Context {
 // serveSession is the life of one connection to the session endpoint.
 func (g *Gateway) serveSession(ctx context.Context, conn *tunnel.Conn, established func()) {
 	s := &session{gw: g, streams: make(chan *ordersStream, 1), large: make(chan struct{}, 1), lives: make(chan time.Duration, 1), since: time.Now()}
-	link, err := g.handshake(ctx, conn, g.trust().session, s)
+	link, err := g.handshake(ctx, conn, g.trust().session, tunnel.MuxOptions{Streams: g.streams, Owner: s})
 	if err != nil {
 		g.log.V(1).Info("session handshake failed", "peer", conn.RemoteAddr().String(), "cause", err.Error())
 		return
@@ -103,17 +103,11 @@ func (s *session) allow(life time.Duration) {
 // live is the rest of a session's life.
 func (s *session) live(ctx context.Context, life time.Duration) {
 	g, link, id := s.gw, s.link, s.id
-	accepting := make(chan struct{})
-	go func() {
-		defer close(accepting)
-		serveStreams(g.inner, link)
-	}()
 	if refused := s.refused.Load(); refused != nil {
 		g.settle(ctx, s.identity, refused)
 	}
 	s.run(ctx, life)
 	closeLink(link)
-	<-accepting
 	g.sessions.remove(s)
 	if err := link.Broken(); err != nil {
 		g.metrics.dead.WithLabelValues("broke-limit").Inc()

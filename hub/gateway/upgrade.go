@@ -113,11 +113,12 @@ func (h *hijacked) Close() error {
 }
 
 // handshake makes the session inside a websocket.
-func (g *Gateway) handshake(ctx context.Context, conn *tunnel.Conn, cfg *tls.Config, owner any) (*tunnel.Session, error) {
+func (g *Gateway) handshake(ctx context.Context, conn *tunnel.Conn, cfg *tls.Config, o tunnel.MuxOptions) (*tunnel.Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, tunnel.HandshakeTimeout)
 	defer cancel()
 	began := time.Now()
-	link, err := tunnel.ServerSession(ctx, conn, cfg, tunnel.MuxOptions{Budget: g.budget, Owner: owner})
+	o.Budget = g.budget
+	link, err := tunnel.ServerSession(ctx, conn, cfg, o)
 	if err != nil {
 		g.metrics.refused("handshake")
 		return nil, fmt.Errorf("handshake: %w", err)

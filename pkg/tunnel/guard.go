@@ -78,6 +78,7 @@ type guard struct {
 	addr   net.Conn
 	parity uint32 // of the ids that the peer gives to its streams
 	budget *Budget
+	opened func() // told of each stream that the peer opens; may be nil
 
 	// Owned by the receiving goroutine.
 	head                          [headerLen]byte
@@ -184,7 +185,13 @@ func (g *guard) frame() error {
 			return fmt.Errorf("%w: stream %d is not the peer's to open", ErrGuard, id)
 		}
 	}
-	return g.received(kind, flags, id, length)
+	if err := g.received(kind, flags, id, length); err != nil {
+		return err
+	}
+	if flags&flagSYN != 0 && g.opened != nil {
+		g.opened()
+	}
+	return nil
 }
 
 func (g *guard) received(kind byte, flags uint16, id, length uint32) error {
