@@ -35,6 +35,8 @@ var (
 	// ErrUnreached is how Run ends when nothing at all could be reached for
 	// Options.RestartAfter: the program is to be started anew.
 	ErrUnreached = errors.New("nothing was reached for too long")
+	// errSilentEnds: the hub hangs up again and again, for whatever reason.
+	errSilentEnds = errors.New("the hub hangs up without a word")
 	// errUnreachable: not even a connection came about.
 	errUnreachable = errors.New("nothing answers")
 	// ErrOptions: the link was not given what it needs.

@@ -253,7 +253,7 @@ func (l *Link) once(ctx context.Context) (up time.Duration, err error) {
 		return 0, err
 	}
 	s, err := l.connect(ctx, id)
-	if errors.Is(err, ErrRejected) && l.mayRecover() {
+	if (errors.Is(err, ErrRejected) || errors.Is(err, errSilentEnds)) && l.mayRecover() {
 		// The hub's clock counts: by it the certificate may have run out.
 		if id, err = l.recover(ctx, id); err == nil {
 			s, err = l.connect(ctx, id)
@@ -284,7 +284,7 @@ func (l *Link) mayRecover() bool {
 	if !l.recovered.IsZero() && time.Since(l.recovered) < l.backoff.RefusedMin {
 		return false
 	}
-	l.recovered = time.Now()
+	l.recovered, l.silent = time.Now(), 0
 	return true
 }
 

@@ -103,8 +103,9 @@ func rejection(mux *tunnel.Session) error {
 }
 
 // hungUp takes it for a rejection when a hub that proved itself ends a session
-// without a word, and the certificate has run out by the time that it is at least,
-// or that has happened too often in a row: the alert that would say so can be lost.
+// without a word, and the certificate has run out by the time that it is at least:
+// the alert that would say so can be lost. When that happens often in a row it may
+// be the reason too, whatever the clock here says.
 func (l *Link) hungUp(leaf *x509.Certificate, least time.Time) error {
 	l.mu.Lock()
 	l.silent++
@@ -114,7 +115,7 @@ func (l *Link) hungUp(leaf *x509.Certificate, least time.Time) error {
 	case !least.Before(leaf.NotAfter):
 		return fmt.Errorf("%w, which has run out at %s", ErrRejected, leaf.NotAfter.UTC().Format(time.RFC3339))
 	case silent >= MaxSilentEnds:
-		return fmt.Errorf("%w, as far as can be told: it hung up %d times", ErrRejected, silent)
+		return fmt.Errorf("%w: %d times", errSilentEnds, silent)
 	}
 	return nil
 }

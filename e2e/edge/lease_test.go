@@ -87,16 +87,16 @@ func TestOfTwoAgentsOfOneClusterOnlyTheHolderOfTheLeaseActs(t *testing.T) {
 	}
 }
 
-// state of the Lease.
-type state struct {
+// tenure is who holds the Lease, and when that was renewed.
+type tenure struct {
 	name    string
 	renewed time.Time
 }
 
 // holder waits until the Lease is held as wanted.
-func holder(t *testing.T, is func(string) bool) state {
+func holder(t *testing.T, is func(string) bool) tenure {
 	t.Helper()
-	var out state
+	var out tenure
 	_, err := harness.WaitFor(deadline(t), edge.Dynamic(), leases, install.AgentNamespace, "convoy-agent", func(u *unstructured.Unstructured) (bool, error) {
 		name, _, err := unstructured.NestedString(u.Object, "spec", "holderIdentity")
 		if err != nil || !is(name) {
@@ -107,7 +107,7 @@ func holder(t *testing.T, is func(string) bool) state {
 			return false, err
 		}
 		at, err := time.Parse(time.RFC3339Nano, text)
-		out = state{name: name, renewed: at}
+		out = tenure{name: name, renewed: at}
 		return true, err
 	})
 	must(t, err)
