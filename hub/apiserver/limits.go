@@ -13,12 +13,14 @@ const (
 	// nodes on 443 and 10250 only.
 	DefaultSecurePort = 10250
 
-	// Defaults of the budget of deletions, and the bounds of its window.
+	// DefaultBudgetCount, DefaultBudgetPercent and DefaultBudgetWindow are the budget
+	// of deletions.
 	DefaultBudgetCount   = 20
 	DefaultBudgetPercent = 20
 	DefaultBudgetWindow  = 10 * time.Minute
-	minBudgetWindow      = time.Second
-	maxBudgetWindow      = 24 * time.Hour
+	// minBudgetWindow and maxBudgetWindow bound its window.
+	minBudgetWindow = time.Second
+	maxBudgetWindow = 24 * time.Hour
 
 	// deleteCollectionWorkers: the library's default is one, which makes the
 	// deletion of a large namespace slow.

@@ -60,19 +60,18 @@ func (d *Deliverer) Waiting(cluster types.UID) int {
 }
 
 // Bury makes and stores the last order of a Release: remove or release. It is
-// in etcd when Bury returns, so that the Release may go. A Release that has one
-// with the same verb keeps it. ErrNothingOrdered: there is nothing to undo.
-func (d *Deliverer) Bury(ctx context.Context, release *v1alpha1.Release, verb tunnel.Verb) (Tombstone, error) {
+// in etcd when Bury returns, so that the Release may go. cluster is the UID of the
+// Cluster that it is for: that of now, though what runs there may have been ordered
+// under one that was deleted. A Release that has one with the same verb keeps it.
+// ErrNothingOrdered: there is nothing to undo.
+func (d *Deliverer) Bury(ctx context.Context, release *v1alpha1.Release, cluster types.UID, verb tunnel.Verb) (Tombstone, error) {
 	last := release.Status.Sequence
-	var cluster types.UID
 	if buried, ok := d.Buried(release.UID); ok {
 		if buried.Verb == verb {
 			return buried, nil
 		}
 		last, cluster = max(last, buried.Sequence), buried.ClusterUID
-	} else if order, ok := d.Ordered(release.UID); ok {
-		cluster = types.UID(order.ClusterUID)
-	} else {
+	} else if _, ok := d.Ordered(release.UID); !ok {
 		return Tombstone{}, ErrNothingOrdered
 	}
 	order := d.order(release, cluster, verb, last)

@@ -39,8 +39,11 @@ func tableConvertor(c clock.PassiveClock) rest.TableConvertor {
 			}
 			return table.Until(c.Now(), cl.Status.Agent.CertificateExpiresAt)
 		}},
-		column{Name: "Message", Wide: true, Description: "What the Ready condition says.", Cell: func(c *v1alpha1.Cluster) any {
+		column{Name: "Message", Wide: true, Description: "What the Ready condition says, or the deletion that is under way.", Cell: func(c *v1alpha1.Cluster) any {
 			_, _, message := table.Condition(c.Status.Conditions, v1alpha1.ConditionReady)
+			if _, _, deleting := table.Condition(c.Status.Conditions, v1alpha1.ConditionDeleting); deleting != "" {
+				message = deleting
+			}
 			return table.Message(message)
 		}},
 	)

@@ -66,17 +66,18 @@ func (r *Reconciler) bury(ctx context.Context, key types.NamespacedName, release
 	if buried && (grave.Done || !keep || grave.Verb == tunnel.VerbRelease) {
 		return grave, nil
 	}
-	verb := tunnel.VerbRelease
+	verb, clusterUID := tunnel.VerbRelease, grave.ClusterUID
 	if !buried {
-		order, ok := r.Orders.Ordered(release.UID)
-		if !ok {
+		if _, ok := r.Orders.Ordered(release.UID); !ok {
 			return deliver.Tombstone{}, deliver.ErrNothingOrdered
 		}
 		cluster, ok := r.Cache.Cluster(types.NamespacedName{Namespace: key.Namespace, Name: release.Spec.ClusterRef.Name})
-		if !ok || string(cluster.UID) != order.ClusterUID {
+		if !ok {
 			// The Cluster is gone, and with it the identity that could fetch an order.
 			return deliver.Tombstone{}, deliver.ErrNothingOrdered
 		}
+		// One that was made anew under the name has the same workloads, or nothing.
+		clusterUID = cluster.UID
 		if !keep {
 			var err error
 			if verb, err = r.verb(ctx, release); err != nil {
@@ -84,7 +85,7 @@ func (r *Reconciler) bury(ctx context.Context, key types.NamespacedName, release
 			}
 		}
 	}
-	return r.Graves.Bury(ctx, release, verb)
+	return r.Graves.Bury(ctx, release, clusterUID, verb)
 }
 
 // verb is remove only when it is certain that somebody meant this Release. The

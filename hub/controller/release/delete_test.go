@@ -231,6 +231,44 @@ func TestS5ByDefaultTheClusterGoesAtOnceItsReleasesStayAndReportClusterNotReady(
 	}
 }
 
+// again makes the Cluster anew under its name, as one whose agent has not come yet.
+func (s *stage) again() {
+	s.t.Helper()
+	s.removeCluster()
+	s.clusterGone()
+	made, err := s.server.Storage().Clusters.Create(s.t.Context(), &corev1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "edge"}, Spec: corev1alpha1.ClusterSpec{ConnectionMode: corev1alpha1.ConnectionModeAgent},
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.cluster.UID = string(made.UID)
+	s.eventually("the new Cluster", func() bool { _, ok := s.cache.Cluster(key("edge")); return ok })
+}
+
+func TestS5AClusterMadeAnewUnderItsNameTakesOverWhenItsAgentComes(t *testing.T) {
+	s := newStage(t)
+	s.reachable(true)
+	s.ready("web")
+	s.again()
+	s.reachable(true)
+	s.until("web", "an order of the new Cluster", func(r *corev1alpha1.Release) bool {
+		return strings.Contains(r.Status.Order.Payload, s.cluster.UID)
+	})
+}
+
+func TestS5AReleaseDeletedBeforeItsNewClusterTookItOverIsRemovedThere(t *testing.T) {
+	s := newStage(t)
+	s.reachable(true)
+	s.ready("web")
+	s.again()
+	s.remove("web")
+	s.untilGone("web")
+	if got := s.graves(); got["web"] != tunnel.VerbRemove {
+		t.Errorf("last orders of the new Cluster: %v", got)
+	}
+}
+
 func TestS5ARevokedClusterSaysSoThoughNobodyElseLooks(t *testing.T) {
 	s := newStage(t)
 	s.reachable(true)

@@ -31,9 +31,9 @@ func (r *Reconciler) Changed(old, next *corev1alpha1.Release) {
 }
 
 // ClusterChanged is told of each change of a Cluster in the cache. A change of a
-// Cluster is no reason to look at its Releases, with one exception: those that
-// waited for it are looked at when it is back, and those that are deleted when
-// it is back or away.
+// Cluster is no reason to look at its Releases, with exceptions: those that waited
+// for it, and those that were ordered under another Cluster of the name, are looked
+// at when it is back, and those that are deleted when it is back or away.
 func (r *Reconciler) ClusterChanged(old, next *corev1alpha1.Cluster) {
 	was := old != nil && old.Status.Reachable
 	is := next != nil && next.Status.Reachable
@@ -49,6 +49,10 @@ func (r *Reconciler) ClusterChanged(old, next *corev1alpha1.Cluster) {
 	for _, release := range list {
 		applied := meta.FindStatusCondition(release.Status.Conditions, corev1alpha1.ConditionApplied)
 		waited := is && applied != nil && applied.Reason == corev1alpha1.ReasonClusterNotReady
+		if is && !waited {
+			order, ordered := r.Orders.Ordered(release.UID)
+			waited = ordered && types.UID(order.ClusterUID) != cluster.UID
+		}
 		if waited || release.DeletionTimestamp != nil {
 			r.AddAfter(keyOf(release), rand.N(spread))
 		}

@@ -90,7 +90,7 @@ type Orders interface {
 // Graves keep the last orders of deleted Releases.
 type Graves interface {
 	Buried(release types.UID) (deliver.Tombstone, bool)
-	Bury(ctx context.Context, release *corev1alpha1.Release, verb tunnel.Verb) (deliver.Tombstone, error)
+	Bury(ctx context.Context, release *corev1alpha1.Release, cluster types.UID, verb tunnel.Verb) (deliver.Tombstone, error)
 }
 
 // Reporter writes the status.
