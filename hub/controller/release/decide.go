@@ -46,7 +46,13 @@ func (r *Reconciler) gate(w *work) bool {
 		// The hub may have been restored from an older copy, and the agent may hold what
 		// it does not remember: nothing is ordered before the agent has said so. It has
 		// no session yet, or its session is a moment old.
-		w.soon = r.wants(w)
+		if w.soon = r.wants(w); w.soon {
+			// Until then nothing that it said before is true of what is wanted now.
+			w.outcome.Waiting = &report.Finding{
+				Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonClusterNotReady,
+				Message: fmt.Sprintf("the agent of Cluster %q has not said yet what it holds", name),
+			}
+		}
 		return false
 	}
 	w.again = true

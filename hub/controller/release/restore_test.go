@@ -101,6 +101,9 @@ func TestHA03ARestoredHubOrdersNothingBeforeItsAgentHasSaidWhatItHolds(t *testin
 	s.edit("web", func(r *corev1alpha1.Release) { r.Spec.SyncPolicy.Prune.Orphaned = ptr.To(false) })
 	<-time.NewTimer(700 * time.Millisecond).C
 	past, _ := s.cache.Release(key("web"))
+	if past.Status.ObservedGeneration == past.Generation && meta.IsStatusConditionTrue(past.Status.Conditions, corev1alpha1.ConditionReady) {
+		t.Error("the Release says that it is Ready with a spec of which nothing was ordered yet")
+	}
 	order := s.givesBack(held)
 	<-time.NewTimer(700 * time.Millisecond).C
 	now, _ := s.cache.Release(key("web"))
