@@ -7,6 +7,7 @@
 package install
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -85,10 +86,8 @@ func CheckProfile(profile string, namespaces []string) error {
 
 // values are what the agent's chart needs beside its defaults.
 func (a Agent) values() (map[string]any, error) {
-	if a.Profile == "" {
-		a.Profile = ProfilePlatform
-	}
-	if err := CheckProfile(a.Profile, a.Namespaces); err != nil {
+	profile := cmp.Or(a.Profile, ProfilePlatform)
+	if err := CheckProfile(profile, a.Namespaces); err != nil {
 		return nil, err
 	}
 	for field, value := range map[string]string{
@@ -101,7 +100,7 @@ func (a Agent) values() (map[string]any, error) {
 	}
 	values := map[string]any{
 		"cluster": map[string]any{"namespace": a.ClusterNamespace, "name": a.ClusterName},
-		"hubID":   a.HubID, "image": a.Image, "profile": a.Profile,
+		"hubID":   a.HubID, "image": a.Image, "profile": profile,
 		"join": map[string]any{"token": a.Token, "expiresAt": a.ExpiresAt},
 	}
 	if len(a.Namespaces) > 0 {
