@@ -50,7 +50,8 @@ func withSession(ctx context.Context, owner any) context.Context {
 // serveSession is the life of one connection to the session endpoint.
 func (g *Gateway) serveSession(ctx context.Context, conn *tunnel.Conn, established func()) {
 	s := &session{gw: g, streams: make(chan *ordersStream, 1), large: make(chan struct{}, 1), lives: make(chan time.Duration, 1), since: time.Now()}
-	link, err := g.handshake(ctx, conn, g.trust().session, tunnel.MuxOptions{Streams: g.streams, Owner: s})
+	ready := make(chan struct{})
+	link, err := g.handshake(ctx, conn, g.trust().session, tunnel.MuxOptions{Streams: g.streams, Owner: s, Ready: ready})
 	if err != nil {
 		g.log.V(1).Info("session handshake failed", "peer", conn.RemoteAddr().String(), "cause", err.Error())
 		return
@@ -73,6 +74,7 @@ func (g *Gateway) serveSession(ctx context.Context, conn *tunnel.Conn, establish
 	if refused := g.authorize(s.identity); refused != nil {
 		g.refuseSession(s, refused)
 	}
+	close(ready)
 	// From here on with a fresh stack: the handshake has made this one grow.
 	g.running.Go(func() { s.live(ctx, life) })
 }

@@ -45,6 +45,8 @@ type MuxOptions struct {
 	// Streams takes the streams that the peer opens, instead of Accept, so that an idle
 	// session has no goroutine that waits for one. Nil: Accept is used.
 	Streams *Streams
+	// Ready is closed when Owner is ready to be handed streams; nil: it is.
+	Ready <-chan struct{}
 	// Log takes what the multiplexer says of a peer that misbehaves; nil discards it.
 	Log *log.Logger
 }
@@ -56,8 +58,7 @@ type mux struct {
 	guard   *guard
 	pace    *rate.Limiter
 	owner   any
-	streams *Streams
-	taking  sync.WaitGroup // for each stream that was announced and not handed over
+	taker   *taker // nil: Accept is used
 }
 
 // NewMux starts a session over conn. Closing it closes closer, which must make
@@ -81,10 +82,11 @@ func NewMux(conn io.ReadWriter, closer io.Closer, addr net.Conn, client bool, o 
 	if client {
 		start = yamux.Client
 	}
-	m := &mux{guard: g, owner: o.Owner, streams: o.Streams, pace: rate.NewLimiter(OpenRate, OpenBurst)}
+	m := &mux{guard: g, owner: o.Owner, pace: rate.NewLimiter(OpenRate, OpenBurst)}
 	made := make(chan struct{})
 	if o.Streams != nil {
-		g.opened = func() { m.taking.Go(func() { <-made; m.take() }) }
+		m.taker = &taker{mux: m, streams: o.Streams, made: made, ready: o.Ready}
+		g.opened = m.taker.announce
 	}
 	s, err := start(g, cfg)
 	if err != nil {
@@ -93,21 +95,6 @@ func NewMux(conn io.ReadWriter, closer io.Closer, addr net.Conn, client bool, o 
 	m.session = s
 	close(made)
 	return m, nil
-}
-
-// take hands over one stream that the peer has opened.
-func (m *mux) take() {
-	s, err := m.session.AcceptStream()
-	if err != nil {
-		return // the session has ended
-	}
-	one := &stream{Stream: s, mux: m}
-	select {
-	case m.streams.opened <- one:
-	case <-m.streams.closed:
-		one.end()
-	case <-m.session.CloseChan():
-	}
 }
 
 func (m *mux) Open(ctx context.Context) (net.Conn, error) {
@@ -163,42 +150,14 @@ func (m *mux) Broken() error { return m.guard.err() }
 
 func (m *mux) Close() error {
 	err := m.session.Close()
-	m.taking.Wait() // its receiver has ended: there will be no more
+	if m.taker != nil {
+		m.taker.running.Wait() // the receiver has ended: nothing is announced any more
+	}
 	if err != nil {
 		return fmt.Errorf("close session: %w", err)
 	}
 	return nil
 }
-
-// Streams are those that the peers of many sessions open, for one http.Server. It
-// is a net.Listener.
-type Streams struct {
-	opened chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-// NewStreams for MuxOptions.
-func NewStreams() *Streams { return &Streams{opened: make(chan net.Conn), closed: make(chan struct{})} }
-
-// Accept waits for a stream of any session.
-func (s *Streams) Accept() (net.Conn, error) {
-	select {
-	case one := <-s.opened:
-		return one, nil
-	case <-s.closed:
-		return nil, ErrClosed
-	}
-}
-
-// Close makes Accept return; sessions whose peer opens another stream end.
-func (s *Streams) Close() error {
-	s.once.Do(func() { close(s.closed) })
-	return nil
-}
-
-// Addr means nothing.
-func (s *Streams) Addr() net.Addr { return addr{} }
 
 // stream cuts writes to FrameSize, so that streams share the link fairly, and
 // ends the session when a write to the connection times out.
