@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -80,6 +81,7 @@ type room struct {
 	cluster *v1alpha1.Cluster
 	orders  map[string]tunnel.SignedOrder
 	parsed  map[string]tunnel.Order
+	taken   []tunnel.Signed
 	changed chan struct{}
 }
 
@@ -111,7 +113,7 @@ func (r *room) start() (stop context.CancelFunc, ended chan error) {
 	b.t.Helper()
 	options := local.Options{
 		HubID: b.hub, OrderKeys: func() []ed25519.PublicKey { return []ed25519.PublicKey{r.public} },
-		Clusters: clusters{r}, Status: r, Secrets: r, Orders: r, Blobs: r, Reports: r, Wrap: b.config.WrapTransport,
+		Clusters: clusters{r}, Status: r, Secrets: r, Orders: r, Held: r, Blobs: r, Reports: r, Wrap: b.config.WrapTransport,
 		Resync: time.Hour, AgentlessNamespace: r.state, InClusterNamespace: r.state,
 	}
 	if b.mode == inCluster {
@@ -179,7 +181,74 @@ func (r *room) Allowed(_, digest string) (tunnel.Layer, bool, bool) {
 }
 
 // Behind implements local.Orders.
-func (r *room) Behind(string, map[string]int64) []string { return nil }
+func (r *room) Behind(_ string, have map[string]int64) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var behind []string
+	for uid, sequence := range have {
+		if r.orders[uid].Sequence < sequence {
+			behind = append(behind, uid)
+		}
+	}
+	return behind
+}
+
+// Take implements local.Held.
+func (r *room) Take(_ context.Context, _ tunnel.ClusterID, orders []tunnel.Signed) error {
+	r.mu.Lock()
+	r.taken = append(r.taken, orders...)
+	r.mu.Unlock()
+	select {
+	case r.b.changed <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// TestAHubThatLostAnOrderIsGivenItBack, and what runs is left alone meanwhile.
+func TestAHubThatLostAnOrderIsGivenItBack(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{agentless, inCluster} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			ns := b.namespace("lost")
+			o, _ := b.apply("lost", ns, configMap(ns, "one", "k", "v"))
+			before := b.get(configmaps, ns, "one")
+			b.halt()
+			b.room.mu.Lock()
+			delete(b.room.orders, o.Release.UID)
+			b.room.mu.Unlock()
+			b.start()
+			deadline := time.After(patience)
+			for {
+				b.room.mu.Lock()
+				taken := len(b.room.taken)
+				b.room.mu.Unlock()
+				if taken > 0 {
+					break
+				}
+				select {
+				case <-b.changed:
+				case <-deadline:
+					t.Fatal("nothing was given back")
+				}
+			}
+			b.room.mu.Lock()
+			back, err := tunnel.ParseOrder(b.room.taken[0].Payload)
+			verified := tunnel.Verify(b.room.taken[0], tunnel.TypeOrder, []ed25519.PublicKey{b.room.public})
+			b.room.mu.Unlock()
+			if err != nil || verified != nil || back.Sequence != o.Sequence || back.Release.UID != o.Release.UID {
+				t.Errorf("given back: %+v, %v, %v", back, err, verified)
+			}
+			b.edit(configmaps, ns, "one", "somebody", `{"data":{"k":"edited"}}`)
+			after := b.live(configmaps, ns, "one", "kept as it was ordered", func(u *unstructured.Unstructured) bool { return data(u, "k") == "v" })
+			if after.GetUID() != before.GetUID() {
+				t.Error("what runs was made anew")
+			}
+		})
+	}
+}
 
 // Open implements local.Blobs.
 func (r *room) Open(ctx context.Context, digest string, sealed bool) (io.ReadCloser, int64, error) {

@@ -119,6 +119,7 @@ func (c *cell) look(ctx context.Context) *fault {
 	if c.serving != nil && c.serving.over() {
 		c.stop() // it ended by itself, and says why in the log
 	}
+	before := c.serving
 	found, err := c.examine(ctx, cluster)
 	if ctx.Err() != nil {
 		return nil
@@ -152,7 +153,7 @@ func (c *cell) look(ctx context.Context) *fault {
 		log.Error(err, "the outcome of a probe could not be written")
 		return away(err, "the outcome could not be written")
 	}
-	if f == nil && !cluster.Status.Reachable && c.serving != nil && c.serving.runner.Loaded() {
+	if f == nil && !cluster.Status.Reachable && before != nil && c.serving == before && before.runner.Loaded() {
 		// The engine went on meanwhile and has nothing new to say; what was said of its
 		// Releases since is that they are not heard of.
 		c.manager.opts.Status.Connected(c.id)

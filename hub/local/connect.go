@@ -101,7 +101,7 @@ func (m *Manager) connect(c credentials, suspect func()) (*connection, error) {
 	config.UserAgent = userAgent
 	secure, err := rest.TLSConfigFor(config)
 	if err != nil {
-		return nil, broken("the kubeconfig's certificates cannot be used: %s", certificateFault(err))
+		return nil, broken("the kubeconfig's certificates cannot be used: %s", clip(err.Error()))
 	}
 	base := &http.Transport{
 		Proxy: config.Proxy, TLSClientConfig: secure, TLSHandshakeTimeout: tlsTimeout, ForceAttemptHTTP2: true,
@@ -119,11 +119,6 @@ func (m *Manager) connect(c credentials, suspect func()) (*connection, error) {
 	return &connection{
 		config: &rest.Config{Host: config.Host, Transport: wrapped}, print: c.print(), close: base.CloseIdleConnections,
 	}, nil
-}
-
-// certificateFault says what is wrong without what it was found in.
-func certificateFault(err error) string {
-	return clip(err.Error())
 }
 
 // around follows no redirect, since the credentials would go with it, and tells of

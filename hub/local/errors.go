@@ -29,7 +29,6 @@ var (
 	ErrNotServed = errors.New("no engine runs for that cluster in this hub")
 
 	errRedirected = errors.New("the server sent a redirect, which is not followed")
-	errKubeconfig = errors.New("not a kubeconfig")
 )
 
 // fault says why a Cluster is not served.

@@ -26,7 +26,7 @@ func fromKubeconfig(raw []byte) (*rest.Config, error) {
 	config, err := clientcmd.Load(raw)
 	if err != nil {
 		// The parser's text may repeat a part of its input.
-		return nil, &fault{reason: broken("").reason, message: "the kubeconfig cannot be read: it is not YAML or JSON of a kubeconfig", again: true, drop: true, err: errKubeconfig}
+		return nil, broken("the kubeconfig cannot be read: it is not YAML or JSON of a kubeconfig") //nolint:nilerr // said above
 	}
 	if config.CurrentContext == "" {
 		return nil, broken("the kubeconfig has no current-context")

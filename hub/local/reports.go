@@ -147,9 +147,3 @@ func (p *pump) done(uid string, sent, taken int64, ok bool) {
 		p.acknowledged(uid, sent)
 	}
 }
-
-func (p *pump) len() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.pending)
-}
