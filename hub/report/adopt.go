@@ -193,9 +193,11 @@ func foldAdopted(release *v1alpha1.Release, order tunnel.Order, signed tunnel.Si
 	status.ObservedGeneration = release.Generation
 	o.Generation = release.Generation
 	o.Rendered = &Finding{metav1.ConditionTrue, v1alpha1.ReasonRendered, RenderedMessage(status.Render.Count, order.Revision)}
-	o.Ordered, o.Adopted, o.Report = order.Sequence, order.Sequence, newest
-	o.AppliedInFull = status.AppliedRef == order.Objects.Digest
+	o.Ordered, o.Adopted = order.Sequence, order.Sequence
 	status.Conditions = conditions(o)
+	if newest != nil && newest.Sequence == order.Sequence {
+		foldReport(release, newest, now) // it came before the order did
+	}
 	return true
 }
 

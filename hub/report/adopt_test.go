@@ -103,6 +103,25 @@ func TestHA03AnOrderThatIsGivenBackIsAdoptedInOneWrite(t *testing.T) {
 	})
 }
 
+func TestHA03WhatAnAgentSaidBeforeItGaveTheOrderBackCountsAtOnce(t *testing.T) {
+	inside(t, func(t *testing.T, h *hub) {
+		key := h.ordered(t, "web")
+		h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 1)})
+		refused := func(r *tunnel.Report) {
+			r.Sequence, r.AppliedRef, r.Settled = 20, heldDigest, false
+			r.Refused, r.RefusedSequence = &tunnel.Finding{Status: tunnel.False, Reason: "OrderRefused", Message: "older"}, 10
+		}
+		go h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 2, refused)})
+		pass(time.Millisecond)
+		h.counted()
+		h.take(t, h.held(t, "web", 20))
+		r, _ := h.Release(key)
+		equal(t, "applied", heldDigest, r.Status.AppliedRef)
+		equal(t, "conditions", []string{"Ready=True Ready", "Rendered=True Rendered", "Applied=True HubBehind", "InSync=True InSync", "Healthy=True Healthy"}, plain(r.Status.Conditions))
+		equal(t, "writes", []string{"Release web"}, h.counted())
+	})
+}
+
 func TestHA03AReleaseThatIsUnknownHereIsListedUntilItIsTakenOver(t *testing.T) {
 	inside(t, func(t *testing.T, h *hub) {
 		var held []tunnel.Signed
