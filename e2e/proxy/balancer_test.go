@@ -38,18 +38,18 @@ func TestAnAgentBehindABalancerThatEndsTLS(t *testing.T) {
 	a := s.release(ctx, "settings", settings("marked-plain-text-1"))
 	a.ready(ctx, "")
 
-	t.Run("an idle cut of 60 seconds does not end a session", func(t *testing.T) {
+	s.step("an idle cut of 60 seconds does not end a session", func(t *testing.T) {
 		s.keeps(ctx, 75*time.Second)
 		a.ready(ctx, a.push(ctx, settings("marked-plain-text-2")))
 		if n := s.sessions(ctx); n != 1 {
 			t.Errorf("%d sessions, want the first one", n)
 		}
 	})
-	t.Run("what nginx could read is nothing but TLS inside the websocket", func(t *testing.T) {
+	s.step("what nginx could read is nothing but TLS inside the websocket", func(t *testing.T) {
 		record.wantOnlyTLS(t)
 		wantNone(t, record.bytes(), secretsOf(t, s, "marked-plain-text", "settings", a.name))
 	})
-	t.Run("haproxy in its place", func(t *testing.T) {
+	s.step("haproxy in its place", func(t *testing.T) {
 		m.end(ctx)
 		m.haproxy(ctx, recorded, 60*time.Second)
 		a.ready(ctx, a.push(ctx, settings("haproxy")))
@@ -71,7 +71,7 @@ func TestAnAgentBehindABalancerThatMakesTLSAgain(t *testing.T) {
 	a := s.release(ctx, "settings", settings("haproxy"))
 	a.ready(ctx, "")
 
-	t.Run("nginx in its place, which is reloaded and lets go of what it had", func(t *testing.T) {
+	s.step("nginx in its place, which is reloaded and lets go of what it had", func(t *testing.T) {
 		m.end(ctx)
 		m.nginx(ctx, m.gateway(), 60*time.Second)
 		a.ready(ctx, a.push(ctx, settings("nginx")))
@@ -82,7 +82,7 @@ func TestAnAgentBehindABalancerThatMakesTLSAgain(t *testing.T) {
 		a.ready(ctx, a.push(ctx, settings("reloaded")))
 		s.reaches(ctx, before+1)
 	})
-	t.Run("an idle cut of 20 seconds ends sessions, and nothing is lost", func(t *testing.T) {
+	s.step("an idle cut of 20 seconds ends sessions, and nothing is lost", func(t *testing.T) {
 		before := s.sessions(ctx)
 		s.poll(ctx, "nginx cuts the session", func() error {
 			connected, err := s.metric(ctx, metricConnected)

@@ -54,7 +54,7 @@ func victim(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		fmt.Println(name)
+		fmt.Fprintln(os.Stdout, name)
 	}
 	<-ctx.Done()
 	return ctx.Err()

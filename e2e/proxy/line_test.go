@@ -42,7 +42,7 @@ func TestASlowAndLossyLine(t *testing.T) {
 	a.ready(ctx, "")
 	began := time.Now()
 	large := s.release(ctx, "large", bulk(2, 512<<10))
-	t.Run("drift is repaired by the edge while the line is full", func(t *testing.T) {
+	s.step("drift is repaired by the edge while the line is full", func(t *testing.T) {
 		a.edit(ctx, "settings", "drifted")
 		a.onEdge(ctx, "settings", "1")
 	})

@@ -90,9 +90,9 @@ func (a *authority) serving(address string) ([]byte, error) {
 // at a time. It passes no packets on, only what the program does.
 type middle struct {
 	*network
-	t   *testing.T
-	hub *center
-	dir string
+	site *site
+	hub  *center
+	dir  string
 	// near leads to the agent, which sees address.
 	near    *link
 	address string
@@ -105,7 +105,7 @@ type middle struct {
 // newMiddle puts a middle between a site and a hub.
 func newMiddle(ctx context.Context, t *testing.T, s *site) *middle {
 	t.Helper()
-	m := &middle{t: t, hub: s.hub, dir: filepath.Join(shared.dir, s.name)}
+	m := &middle{site: s, hub: s.hub, dir: filepath.Join(shared.dir, s.name)}
 	if err := os.Mkdir(m.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -134,24 +134,24 @@ func newMiddle(ctx context.Context, t *testing.T, s *site) *middle {
 func (m *middle) file(name string) string { return filepath.Join(m.dir, name) }
 
 func (m *middle) write(name string, content []byte, mode os.FileMode) {
-	m.t.Helper()
+	m.site.t.Helper()
 	if err := os.WriteFile(m.file(name), content, mode); err != nil {
-		m.t.Fatal(err)
+		m.site.t.Fatal(err)
 	}
 }
 
 func (m *middle) read(name string) string {
-	m.t.Helper()
+	m.site.t.Helper()
 	raw, err := os.ReadFile(m.file(name))
 	if err != nil {
-		m.t.Fatal(err)
+		m.site.t.Fatal(err)
 	}
 	return string(raw)
 }
 
 // begin starts the program and waits until it listens.
 func (m *middle) begin(ctx context.Context, p harness.Program, ports ...string) {
-	m.t.Helper()
+	m.site.t.Helper()
 	p.Dir, p.Log = m.dir, m.file(p.Name+".out")
 	m.program, m.listens = p, nil
 	for _, port := range ports {
@@ -162,43 +162,43 @@ func (m *middle) begin(ctx context.Context, p harness.Program, ports ...string) 
 
 // again starts the program that was there last.
 func (m *middle) again(ctx context.Context) {
-	m.t.Helper()
+	m.site.t.Helper()
 	var err error
 	if m.process, err = m.start(ctx, shared.sup, m.program); err != nil {
-		m.t.Fatal(err)
+		m.site.t.Fatal(err)
 	}
 	for _, address := range m.listens {
 		if err := m.answers(ctx, address); err != nil {
-			m.t.Fatalf("%v: %s", err, m.read(m.program.Name+".out"))
+			m.site.t.Fatalf("%v: %s", err, m.read(m.program.Name+".out"))
 		}
 	}
 }
 
 // end stops the program.
 func (m *middle) end(ctx context.Context) {
-	m.t.Helper()
+	m.site.t.Helper()
 	if _, err := m.process.Stop(ctx); err != nil {
-		m.t.Fatal(err)
+		m.site.t.Fatal(err)
 	}
 }
 
 // crash kills the program, and with it its connections.
 func (m *middle) crash(ctx context.Context) {
-	m.t.Helper()
+	m.site.t.Helper()
 	if err := m.process.Kill9(ctx); err != nil {
-		m.t.Fatal(err)
+		m.site.t.Fatal(err)
 	}
 }
 
 // squid starts an HTTP proxy that lets only this user through, to gateways only,
 // in the clear and over TLS.
 func (m *middle) squid(ctx context.Context, name, password string) {
-	m.t.Helper()
+	m.site.t.Helper()
 	hash := exec.CommandContext(ctx, "openssl", "passwd", "-apr1", "-stdin")
 	hash.Stdin = strings.NewReader(password)
 	out, err := hash.Output()
 	if err != nil {
-		m.t.Fatal(err)
+		m.site.t.Fatal(err)
 	}
 	m.write("passwd", fmt.Appendf(nil, "%s:%s\n", name, strings.TrimSpace(string(out))), 0o644)
 	m.write("squid.conf", fmt.Appendf(nil, `
@@ -226,14 +226,14 @@ visible_hostname squid.test
 	// Squid writes its logs as the user that it becomes.
 	proxy, err := user.Lookup("proxy")
 	if err != nil {
-		m.t.Fatal(err)
+		m.site.t.Fatal(err)
 	}
 	uid, err := strconv.Atoi(proxy.Uid)
 	if err == nil {
 		err = os.Chown(m.dir, uid, -1)
 	}
 	if err != nil {
-		m.t.Fatal(err)
+		m.site.t.Fatal(err)
 	}
 	m.begin(ctx, harness.Program{Name: "squid", Path: "squid", Args: []string{"-N", "-f", m.file("squid.conf")}}, plainProxyPort, tlsProxyPort)
 }
@@ -249,13 +249,13 @@ type upstream struct {
 
 // nginx starts nginx as a balancer that ends TLS and cuts what is idle.
 func (m *middle) nginx(ctx context.Context, to upstream, idle time.Duration) {
-	m.t.Helper()
+	m.site.t.Helper()
 	m.nginxConfig(to, idle)
 	m.begin(ctx, harness.Program{Name: "nginx", Path: "nginx", Args: []string{"-p", m.dir, "-c", m.file("nginx.conf")}}, balancerPort)
 }
 
 func (m *middle) nginxConfig(to upstream, idle time.Duration) {
-	m.t.Helper()
+	m.site.t.Helper()
 	scheme, verify := "http", ""
 	if !to.plain {
 		scheme = "https"
@@ -292,15 +292,15 @@ http {
 
 // reload makes nginx read its configuration again.
 func (m *middle) reload(ctx context.Context) {
-	m.t.Helper()
+	m.site.t.Helper()
 	if err := m.process.Signal(ctx, syscall.SIGHUP); err != nil {
-		m.t.Fatal(err)
+		m.site.t.Fatal(err)
 	}
 }
 
 // haproxy starts HAProxy as a balancer that ends TLS.
 func (m *middle) haproxy(ctx context.Context, to upstream, idle time.Duration) {
-	m.t.Helper()
+	m.site.t.Helper()
 	verify := ""
 	if !to.plain {
 		verify = "ssl verify required ca-file hub-ca.pem sni str(convoy-gateway.convoy-system.svc) verifyhost convoy-gateway.convoy-system.svc"
@@ -328,7 +328,7 @@ backend hub
 // inspector starts mitmproxy, which makes a certificate for whatever is asked
 // for and records what it sees. Its CA is returned.
 func (m *middle) inspector(ctx context.Context) []byte {
-	m.t.Helper()
+	m.site.t.Helper()
 	m.begin(ctx, harness.Program{
 		Name: "mitmdump", Path: "mitmdump",
 		Args: []string{

@@ -104,6 +104,21 @@ func newSite(ctx context.Context, t *testing.T, hub *center, name string) *site 
 	return s
 }
 
+// step is a part of the test that the next ones build on. What fails in it fails
+// there, and ends the test.
+func (s *site) step(name string, f func(t *testing.T)) {
+	s.t.Helper()
+	whole := s.t
+	defer func() { s.t = whole }()
+	ok := whole.Run(name, func(t *testing.T) {
+		s.t = t
+		f(t)
+	})
+	if !ok {
+		whole.FailNow()
+	}
+}
+
 func (s *site) documents() []string { return strings.Split(s.manifests, "\n---\n") }
 
 // deployment gives the agent's with that way out written into it.

@@ -27,7 +27,7 @@ import (
 // patience is how long a test waits for something that should take seconds: an
 // agent that lost its session comes back after up to half a minute, twice that
 // after the next loss, and the machine may be busy.
-const patience = 8 * time.Minute
+const patience = 5 * time.Minute
 
 // sites at once, each with a control plane, one a test.
 const sites = 5
@@ -77,7 +77,7 @@ func run(m *testing.M) (code int, err error) {
 	if err := flag.Set("test.parallel", strconv.Itoa(2*sites)); err != nil {
 		return 1, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	w := &shared
 	if w.programs, err = install.Build(ctx); err != nil {
