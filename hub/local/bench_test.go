@@ -174,7 +174,7 @@ func newWorld(t testing.TB, mods ...func(*Options)) *world {
 	if w.manager, err = New(o); err != nil {
 		t.Fatal(err)
 	}
-	ctx := context.Background()
+	ctx := context.WithoutCancel(t.Context()) // ends in a cleanup
 	if tt, ok := t.(*testing.T); ok {
 		ctx = logr.NewContext(ctx, testr.NewWithOptions(tt, testr.Options{Verbosity: -1}))
 	}

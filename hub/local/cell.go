@@ -182,7 +182,7 @@ func (c *cell) examine(ctx context.Context, cluster *v1alpha1.Cluster) (engine.C
 	var f *fault
 	switch {
 	case err == nil:
-		if c.conn == nil || c.conn.print != creds.print() {
+		if c.conn == nil || c.conn.hash != creds.hash() {
 			c.stop() // what was taken away is not used any more
 			c.disconnect()
 			if c.conn, err = m.connect(creds, c.suspect); err != nil {

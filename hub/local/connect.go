@@ -29,8 +29,8 @@ const userAgent = "convoy-hub-engine"
 // connection is a way to one target.
 type connection struct {
 	config *rest.Config
-	// print tells connections apart that were made of different things.
-	print [sha256.Size]byte
+	// hash tells connections apart that were made of different things.
+	hash  [sha256.Size]byte
 	close func()
 }
 
@@ -40,7 +40,7 @@ type credentials struct {
 	kubeconfig []byte
 }
 
-func (c credentials) print() [sha256.Size]byte {
+func (c credentials) hash() [sha256.Size]byte {
 	return sha256.Sum256(append([]byte(string(c.mode)+"\n"), c.kubeconfig...))
 }
 
@@ -92,7 +92,7 @@ func (m *Manager) connect(c credentials, suspect func()) (*connection, error) {
 		config.UserAgent, config.QPS = userAgent, -1
 		config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + DeployerNamespace + ":" + DeployerName}
 		config.Wrap(m.around(suspect))
-		return &connection{config: config, print: c.print(), close: func() {}}, nil
+		return &connection{config: config, hash: c.hash(), close: func() {}}, nil
 	}
 	config, err := fromKubeconfig(c.kubeconfig)
 	if err != nil {
@@ -117,7 +117,7 @@ func (m *Manager) connect(c credentials, suspect func()) (*connection, error) {
 		return nil, broken("the kubeconfig's credentials cannot be used: they contradict each other")
 	}
 	return &connection{
-		config: &rest.Config{Host: config.Host, Transport: wrapped}, print: c.print(), close: base.CloseIdleConnections,
+		config: &rest.Config{Host: config.Host, Transport: wrapped}, hash: c.hash(), close: base.CloseIdleConnections,
 	}, nil
 }
 

@@ -101,14 +101,14 @@ func (c *cell) handOne(ctx context.Context, s *serving, o *tunnel.SignedOrder) {
 	case err != nil && parsed == nil:
 		m.metrics.orders.WithLabelValues("forged").Inc()
 		log.Error(err, "order refused", "release", order.Release.Namespace+"/"+order.Release.Name, "sequence", order.Sequence)
-		s.runner.Refuse(order.Release, order.Sequence, tunnel.Finding{
+		s.runner.Refuse(order.Release, order.Sequence, tunnel.Finding{ //nolint:contextcheck // the engine works under the context of its Run
 			Status: tunnel.False, Reason: v1alpha1.ReasonOrderRefused, Message: "the order's signature does not verify with a key of this hub",
 		})
 	case err != nil:
 		m.metrics.orders.WithLabelValues("forged").Inc()
 		log.Error(err, "order refused", "sequence", o.Sequence)
 	default:
-		if err := s.runner.Accept(order, o.Signed); err != nil {
+		if err := s.runner.Accept(order, o.Signed); err != nil { //nolint:contextcheck // the engine works under the context of its Run
 			m.metrics.orders.WithLabelValues("refused").Inc()
 			return // the engine reports and logs it
 		}

@@ -60,7 +60,9 @@ func (c *cell) start(ctx context.Context, cluster *v1alpha1.Cluster, target stri
 	}
 	log := logr.FromContextOrDiscard(ctx)
 	s := &serving{target: target, state: kept, ended: make(chan struct{})}
-	s.pump = newPump(m, c.id, func(uid string, counter int64) { s.runner.Acknowledged(uid, counter) })
+	s.pump = newPump(m, c.id, func(uid string, counter int64) { //nolint:contextcheck // the engine works under the context of its Run
+		s.runner.Acknowledged(uid, counter)
+	})
 	s.runner, err = engine.New(engine.Options{
 		Config: c.conn.config, HubID: m.opts.HubID, ClusterUID: string(c.uid), State: kept, Blobs: c,
 		Report: s.pump.add, Verify: m.verify, HubTime: m.clock.Now, Clock: m.clock, Logger: log.WithName("engine"), Registerer: m.engines,
