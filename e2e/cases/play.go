@@ -19,6 +19,7 @@ import (
 
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/e2e/gitserver"
+	"kumodo.io/convoy/e2e/harness"
 	"kumodo.io/convoy/e2e/install"
 )
 
@@ -44,6 +45,7 @@ type Options struct {
 // Player plays one case.
 type Player struct {
 	world    *World
+	edge     *harness.Plane // of the default Cluster
 	c        *Case
 	opts     Options
 	targets  []*target
@@ -77,7 +79,7 @@ func NewPlayer(world *World, c *Case, opts Options) *Player {
 	if opts.Out == nil {
 		opts.Out = io.Discard
 	}
-	return &Player{world: world, c: c, opts: opts}
+	return &Player{world: world, edge: world.Edge, c: c, opts: opts}
 }
 
 // Play plays the whole case. Whether its statements hold is for the reader; an error is
@@ -104,7 +106,7 @@ func (p *Player) Begin(ctx context.Context) error {
 	p.say("%s  %s\n# do: %s\n# right: %s\n", p.c.ID, p.c.Class, p.c.Do, p.c.Right)
 	for _, s := range p.c.Steps {
 		if s.Do != doHealth && s.Do != doCheck {
-			t, err := p.join(ctx, p.world.Edge, p.c.Namespace(), defaultCluster)
+			t, err := p.join(ctx, p.edge, p.c.Namespace(), defaultCluster)
 			if t != nil {
 				p.targets = append(p.targets, t)
 			}
@@ -215,23 +217,32 @@ func (p *Player) content(ctx context.Context, s *Step) error {
 	default:
 		p.say("# content of kind %q is not known; read as raw manifests\n", s.Kind)
 	}
-	files, links, err := p.c.files(s)
+	r, err := p.prepare(ctx, s)
 	if err != nil {
 		return err
 	}
-	r, err := p.release(ctx, s, files)
-	if err != nil {
-		return err
-	}
-	if err := p.commit(ctx, r, s.Name, files, links); err != nil {
-		return err
-	}
-	r.step = s
-	p.say("# %d files committed as %.10s, Release path %s\n", len(files), r.commit, r.path)
 	if err := p.publish(ctx, r); err != nil {
 		return err
 	}
 	return p.settle(ctx, r)
+}
+
+// prepare commits what a step's Release is to have.
+func (p *Player) prepare(ctx context.Context, s *Step) (*release, error) {
+	files, links, err := p.c.files(s)
+	if err != nil {
+		return nil, err
+	}
+	r, err := p.release(ctx, s, files)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.commit(ctx, r, s.Name, files, links); err != nil {
+		return nil, err
+	}
+	r.step = s
+	p.say("# %d files committed as %.10s, Release path %s\n", len(files), r.commit, r.path)
+	return r, nil
 }
 
 // release finds or makes the Release of a step. Its path stays what it was at first.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
 	"kumodo.io/convoy/e2e/harness"
@@ -42,12 +43,18 @@ type cube struct {
 }
 
 func newCube(plane *harness.Plane) (*cube, error) {
-	client, err := discovery.NewDiscoveryClientForConfig(plane.RESTConfig())
+	config := plane.RESTConfig()
+	config.WarningHandler = rest.NoWarnings{} // all kinds are listed, old ones too
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("client of %s: %w", plane.Name(), err)
+	}
+	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("client of %s: %w", plane.Name(), err)
 	}
 	return &cube{
-		plane: plane, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client)), dynamic: plane.Dynamic(),
+		plane: plane, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client)), dynamic: objects,
 	}, nil
 }
 

@@ -25,6 +25,7 @@ type World struct {
 	programs install.Programs
 	dir      string
 	host     *harness.Plane
+	borrowed bool // Edge is another world's
 	mu       sync.Mutex
 	edges    []*harness.Plane // beside Edge; guarded by mu
 	hubMu    sync.Mutex       // held while the hub is away on purpose
@@ -32,28 +33,36 @@ type World struct {
 
 // Start builds the programs and starts a world. Close ends it, also when Start gave an
 // error.
-func Start(ctx context.Context) (w *World, err error) {
-	w = &World{}
+func Start(ctx context.Context) (w *World, err error) { return start(ctx, nil) }
+
+// start starts a world, with another world's edge if one is given.
+func start(ctx context.Context, edge *harness.Plane) (w *World, err error) {
+	w = &World{Edge: edge, borrowed: edge != nil}
 	if w.programs, err = install.Build(ctx); err != nil {
 		return w, fmt.Errorf("build: %w", err)
 	}
 	if w.dir, err = os.MkdirTemp("", "convoy-cases-"); err != nil {
 		return w, fmt.Errorf("start: %w", err)
 	}
-	planes, err := harness.StartAll(ctx,
-		// The hub uses no controller of its host's.
-		harness.Options{Name: "hub", UnsafeNoFsync: true, Without: []harness.Component{harness.ControllerManager, harness.Scheduler, harness.Kwok}},
-		harness.Options{Name: "edge", UnsafeNoFsync: true})
+	// The hub uses no controller of its host's.
+	options := []harness.Options{{Name: "hub", UnsafeNoFsync: true, Without: []harness.Component{harness.ControllerManager, harness.Scheduler, harness.Kwok}}}
+	if edge == nil {
+		options = append(options, harness.Options{Name: "edge", UnsafeNoFsync: true})
+	}
+	planes, err := harness.StartAll(ctx, options...)
 	if err != nil {
 		return w, fmt.Errorf("start: %w", err)
 	}
-	w.host, w.Edge = planes[0], planes[1]
+	if w.host = planes[0]; edge == nil {
+		w.Edge = planes[1]
+	}
 	if w.Git, err = gitserver.Start(ctx, filepath.Join(w.dir, "git"), "127.0.0.1:0"); err != nil {
 		return w, fmt.Errorf("start: %w", err)
 	}
 	if w.Hub, err = install.NewHubProcess(ctx, w.host, w.programs, filepath.Join(w.dir, "hub")); err != nil {
 		return w, fmt.Errorf("start: %w", err)
 	}
+	w.Hub.Flags = []string{"--gateway-drain-timeout=0s"}
 	return w, w.Hub.Up(ctx)
 }
 
@@ -71,7 +80,7 @@ func (w *World) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, plane := range append(w.edges, w.Edge, w.host) {
-		if plane != nil {
+		if plane != nil && (plane != w.Edge || !w.borrowed) {
 			errs = append(errs, plane.Stop())
 		}
 	}
