@@ -226,16 +226,6 @@ func agentless(ctx context.Context, t *testing.T, name string, plane *harness.Pl
 	return place{name, plane}, revoke
 }
 
-// look has the hub probe a Cluster now and not at its next resync.
-func look(ctx context.Context, t *testing.T, name string) {
-	t.Helper()
-	patch := fmt.Sprintf(`{"spec":{"metadata":{"looked":%q}}}`, time.Now().Format(time.RFC3339Nano))
-	_, err := shared.hub.Plane.Dynamic().Resource(install.Clusters).Namespace(team).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func remove(ctx context.Context, t *testing.T, gvr schema.GroupVersionResource, name string) {
 	t.Helper()
 	if err := shared.hub.Plane.Dynamic().Resource(gvr).Namespace(team).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
