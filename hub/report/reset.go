@@ -8,10 +8,9 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"golang.org/x/sync/errgroup"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/pkg/tunnel"
