@@ -41,12 +41,15 @@ type window struct {
 	deleted  map[types.UID]struct{}
 }
 
-// spend takes Releases off the accounts, all or none. It gives those that were
+// spendLocked takes Releases off the accounts, all or none. It gives those that were
 // not taken before, so that they can be given back, or the account that has not
-// enough left.
-func (g *Gate) spendLocked(accounts []account, uids []types.UID) (taken []types.UID, short *account) {
+// enough left. closed: an account has no window any more, which has to be opened.
+func (g *Gate) spendLocked(accounts []account, uids []types.UID) (taken []types.UID, short *account, closed bool) {
 	for i := range accounts {
 		w := g.windows[accounts[i]]
+		if w == nil {
+			return nil, nil, true
+		}
 		left := w.limit - len(w.deleted)
 		for _, uid := range uids {
 			if _, before := w.deleted[uid]; !before {
@@ -54,7 +57,7 @@ func (g *Gate) spendLocked(accounts []account, uids []types.UID) (taken []types.
 			}
 		}
 		if left < 0 {
-			return nil, &accounts[i]
+			return nil, &accounts[i], false
 		}
 	}
 	for _, uid := range uids {
@@ -70,7 +73,7 @@ func (g *Gate) spendLocked(accounts []account, uids []types.UID) (taken []types.
 			taken = append(taken, uid)
 		}
 	}
-	return taken, nil
+	return taken, nil, false
 }
 
 // giveBack undoes spend: the deletion failed.

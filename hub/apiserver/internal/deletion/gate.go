@@ -209,19 +209,11 @@ func (g *Gate) decide(ctx context.Context, by asker, p *plan) (taken []types.UID
 		if g.budget.Count == 0 || len(p.uids) == 0 {
 			return nil, nil, nil
 		}
-		for _, a := range p.accounts {
-			if err := g.open(ctx, a, now); err != nil {
-				return nil, nil, err
-			}
+		taken, hold.Message, err = g.spend(ctx, p)
+		if err != nil || hold.Message == "" {
+			return taken, nil, err
 		}
-		g.mu.Lock()
-		var short *account
-		if taken, short = g.spendLocked(p.accounts, p.uids); short == nil {
-			g.mu.Unlock()
-			return taken, nil, nil
-		}
-		hold.Reason, hold.Message = v1alpha1.HeldByBudget, g.overspentLocked(p, *short)
-		g.mu.Unlock()
+		hold.Reason = v1alpha1.HeldByBudget
 	}
 	// With its namespace, a Release is orphaned, and nothing is uninstalled.
 	if g.terminating != nil {
@@ -235,8 +227,36 @@ func (g *Gate) decide(ctx context.Context, by asker, p *plan) (taken []types.UID
 	return nil, &hold, nil
 }
 
+// spend takes what a deletion costs off the budget. It gives what was taken, or a
+// message that says why there is not enough left.
+func (g *Gate) spend(ctx context.Context, p *plan) (taken []types.UID, message string, err error) {
+	for {
+		for _, a := range p.accounts {
+			if err := g.open(ctx, a); err != nil {
+				return nil, "", err
+			}
+		}
+		taken, message, closed := g.trySpend(p)
+		if !closed {
+			return taken, message, nil
+		}
+		// A window was over just now, and another deletion has dropped it.
+	}
+}
+
+func (g *Gate) trySpend(p *plan) (taken []types.UID, message string, closed bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	taken, short, closed := g.spendLocked(p.accounts, p.uids)
+	if short != nil {
+		message = g.overspentLocked(p, *short)
+	}
+	return taken, message, closed
+}
+
 // open begins a window for an account that has none.
-func (g *Gate) open(ctx context.Context, a account, now time.Time) error {
+func (g *Gate) open(ctx context.Context, a account) error {
+	now := g.clock.Now()
 	g.mu.Lock()
 	open := g.openLocked(a, now)
 	g.mu.Unlock()
