@@ -104,7 +104,7 @@ func TestHA01TwoHubsInOneClusterAreToldApart(t *testing.T) {
 	defer cancel()
 	second, err := start(starting, shared.Edge)
 	t.Cleanup(func() {
-		if err := second.Close(); err != nil {
+		if err := second.Close(starting); err != nil {
 			t.Error(err)
 		}
 	})
@@ -188,8 +188,9 @@ func TestHA06AClusterMadeAgainIsToldFromTheOld(t *testing.T) {
 	naming, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
 	_, err = harness.WaitFor(naming, p.world.Hub.Plane.Dynamic(), install.Clusters, c1.namespace, c1.cluster, func(u *unstructured.Unstructured) (bool, error) {
-		text := fmt.Sprint(u.Object["status"].(map[string]any)["conditions"]) //nolint:forcetypeassert // the API's own type
-		return strings.Contains(text, firstUID) && strings.Contains(text, secondUID), nil
+		conditions, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")
+		text := fmt.Sprint(conditions)
+		return strings.Contains(text, firstUID) && strings.Contains(text, secondUID), err
 	})
 	if err != nil {
 		t.Errorf("the hub does not name both clusters: %v", err)

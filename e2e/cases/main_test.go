@@ -37,7 +37,7 @@ func run(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	shared, err = Start(ctx)
-	defer func() { err = errors.Join(err, shared.Close()) }()
+	defer func() { err = errors.Join(err, shared.Close(ctx)) }()
 	if err != nil {
 		return 1, err
 	}

@@ -66,11 +66,11 @@ func start(ctx context.Context, edge *harness.Plane) (w *World, err error) {
 	return w, w.Hub.Up(ctx)
 }
 
-// Close ends everything.
-func (w *World) Close() error {
+// Close ends everything, whether ctx has ended or not.
+func (w *World) Close(ctx context.Context) error {
 	var errs []error
 	if w.Hub != nil && w.Hub.Process() != nil && w.Hub.Process().Running() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience) //nolint:usetesting // not a test: the end must not be cut off
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
 		errs = append(errs, w.Hub.Stop(ctx))
 	}

@@ -57,7 +57,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	w := &shared
 	if w.programs, err = install.Build(ctx); err != nil {
@@ -115,7 +115,6 @@ type app struct {
 	name       string
 	repository *gitserver.Repository
 	objects    int
-	began      time.Time
 }
 
 // newApp makes a Release with ConfigMaps name-0000 and so on, and waits until it is

@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string) (err error) {
 	}
 	fmt.Fprintln(os.Stderr, "starting a hub and an edge cluster; the first time their programs are built, which takes minutes")
 	world, err := cases.Start(ctx)
-	defer func() { err = errors.Join(err, world.Close()) }()
+	defer func() { err = errors.Join(err, world.Close(ctx)) }()
 	if err != nil {
 		return err
 	}
