@@ -127,7 +127,12 @@ func verifyOuter(chain []*x509.Certificate, names []string, trust tunnel.HubTrus
 			failures = append(failures, err)
 		}
 	}
-	return fmt.Errorf("certificate outside the websocket: %w", errors.Join(append(failures, tunnel.ErrHub)...))
+	// Who presented what, and what to do about it: an operator sees this line first.
+	who := "nobody"
+	if len(chain) > 0 {
+		who = fmt.Sprintf("%q, issued by %q", chain[0].Subject, chain[0].Issuer)
+	}
+	return &outerError{who: who, err: errors.Join(append(failures, tunnel.ErrHub)...)}
 }
 
 // outerCAs reads OuterCAFile, and fails rather than going on without it.

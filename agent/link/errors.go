@@ -57,3 +57,17 @@ func refused(err error) (tunnel.Problem, bool) {
 type goAwayError struct{ within time.Duration }
 
 func (e *goAwayError) Error() string { return "the hub asks for a pause of up to " + e.within.String() }
+
+// outerError is a certificate outside the websocket that is not trusted. Its text
+// leaves out the many reasons, one for each root and name, which errors.Is finds.
+type outerError struct {
+	who string
+	err error
+}
+
+func (e *outerError) Error() string {
+	return "certificate outside the websocket: of " + e.who +
+		", is trusted neither as the hub's, nor by the system, nor by --outer-ca-file"
+}
+
+func (e *outerError) Unwrap() error { return e.err }

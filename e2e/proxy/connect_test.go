@@ -42,7 +42,7 @@ func TestAnAgentBehindAnInspectingProxyAndSquid(t *testing.T) {
 	inspected := exit{env: through("http", "", inspectorPort)}
 	s.install(ctx, inspected)
 	s.step("an inspector whose CA is not trusted is refused, and the log says what it is about", func(t *testing.T) {
-		s.says(ctx, 0, "no session with the hub", "certificate outside the websocket", "signed by unknown authority")
+		s.says(ctx, 0, "no session with the hub", "certificate outside the websocket: of ", "is trusted neither as the hub's, nor by the system, nor by --outer-ca-file")
 		if n := s.sessions(ctx); n != 0 {
 			t.Errorf("%d sessions", n)
 		}
@@ -81,7 +81,7 @@ func TestAnAgentBehindAnInspectingProxyAndSquid(t *testing.T) {
 	})
 	s.step("squid over https with a CA that is not trusted is refused, and gets no password", func(t *testing.T) {
 		from := s.change(ctx, exit{env: through("https", proxyUser+":"+escaped+"@", tlsProxyPort)})
-		s.says(ctx, from, "no session with the hub", "certificate outside the websocket", "signed by unknown authority")
+		s.says(ctx, from, "no session with the hub", "certificate outside the websocket: of ", "is trusted neither as the hub's, nor by the system, nor by --outer-ca-file")
 	})
 	s.step("squid over https with its own CA", func(t *testing.T) {
 		s.change(ctx, exit{env: through("https", proxyUser+":"+escaped+"@", tlsProxyPort), outerCA: shared.company.pem})
