@@ -61,9 +61,9 @@ const short = `
 Hub memory for each idle agent. The figure above is the growth of the whole process, with the garbage that a Go
 heap keeps between collections, and with the Cluster objects in the watch cache and in the hub's own. The link alone,
 after a forced collection (` + "`" + `go test -run NONE -bench HubMemory -benchtime 1x ./e2e/simagent` + "`" + `, 1,000 agents), takes
-59 KiB with one TLS layer and 72 KiB with two: of the 59, 25 are heap, 21 stacks (4 goroutines each) and 13
-fragmentation. The multiplexer's reader, its sender and acceptor goroutines, and the goroutine that serves a session's
-orders are what is left to take away.
+59 KiB with one TLS layer and 72 KiB with two: of the 59, 26 are heap, 20 stacks (3 goroutines each) and 13
+fragmentation. The multiplexer's reader with its buffer, its sender, and the goroutine that serves a session's orders
+are what is left to take away.
 `
 
 const method = `## How

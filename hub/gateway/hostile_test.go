@@ -351,11 +351,11 @@ func TestAnswersThatNobodyReadsAreGivenUp(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			resp, err := c.Do(req) //nolint:bodyclose // closed below, unread
+			resp, err := c.Do(req)
 			if err != nil {
 				t.Fatal(err)
 			}
-			answers = append(answers, resp)
+			answers = append(answers, resp) //nolint:bodyclose // closed below, unread
 		}
 		pass(tunnel.StallTimeout + time.Second)
 		if _, err := s.Ping(); err != nil {
