@@ -345,7 +345,7 @@ func TestAnswersThatNobodyReadsAreGivenUp(t *testing.T) {
 		}
 		synctest.Wait()
 		before := runtime.NumGoroutine()
-		var answers []*http.Response
+		var answers []io.ReadCloser
 		for range tunnel.MaxStreams {
 			req, err := http.NewRequestWithContext(r.ctx, http.MethodGet, "http://x/v1/blobs/"+layer.Digest, http.NoBody)
 			if err != nil {
@@ -355,18 +355,19 @@ func TestAnswersThatNobodyReadsAreGivenUp(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			answers = append(answers, resp) //nolint:bodyclose // closed below, unread
+			defer resp.Body.Close()
+			answers = append(answers, resp.Body)
 		}
 		pass(tunnel.StallTimeout + time.Second)
 		if _, err := s.Ping(); err != nil {
 			t.Errorf("the session was lost with its streams: %v", err)
 		}
-		for _, resp := range answers {
-			n, err := io.Copy(io.Discard, resp.Body)
+		for _, body := range answers {
+			n, err := io.Copy(io.Discard, body)
 			if err == nil || n >= layer.Size {
 				t.Errorf("an answer that was not read in time came whole: %d bytes, %v", n, err)
 			}
-			resp.Body.Close()
+			body.Close()
 		}
 		pass(tunnel.StreamCloseTimeout + time.Second)
 		synctest.Wait()
