@@ -46,7 +46,7 @@ func (r *Reconciler) gate(w *work) bool {
 		// The hub may have been restored from an older copy, and the agent may hold what
 		// it does not remember: nothing is ordered before the agent has said so. It has
 		// no session yet, or its session is a moment old.
-		if w.soon = r.wants(w); w.soon {
+		if w.soon = r.wants(w, cluster); w.soon {
 			// Until then nothing that it said before is true of what is wanted now.
 			w.outcome.Waiting = &report.Finding{
 				Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonClusterNotReady,
@@ -70,9 +70,9 @@ func (r *Reconciler) gate(w *work) bool {
 
 // wants says whether there may be something to order, as far as is known without a
 // render.
-func (r *Reconciler) wants(w *work) bool {
+func (r *Reconciler) wants(w *work, cluster *v1alpha1.Cluster) bool {
 	ordered, isOrdered := r.Orders.Ordered(w.release.UID)
-	return w.rendering() || w.goOn || w.request.any() || !isOrdered || ordered.Policy != policyOf(w.release)
+	return w.rendering() || w.goOn || w.request.any() || !isOrdered || types.UID(ordered.ClusterUID) != cluster.UID || ordered.Policy != policyOf(w.release)
 }
 
 // adopted says what becomes of an order that the agent gave back to this hub, which

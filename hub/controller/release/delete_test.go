@@ -251,7 +251,20 @@ func TestS5AClusterMadeAnewUnderItsNameTakesOverWhenItsAgentComes(t *testing.T) 
 	s.reachable(true)
 	s.ready("web")
 	s.again()
-	s.reachable(true)
+	// Its session is there, and a moment later the agent says what it holds.
+	err := s.reporter.Cluster(t.Context(), key("edge"), types.UID(s.cluster.UID), func(status *corev1alpha1.ClusterStatus) error {
+		status.Reachable = true
+		status.Agent = &corev1alpha1.ClusterAgentStatus{BoundKey: "b", JoinedAt: metav1.Now()}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.until("web", "a wait for what the agent holds", func(r *corev1alpha1.Release) bool {
+		applied := meta.FindStatusCondition(r.Status.Conditions, "Applied")
+		return strings.Contains(applied.Message, "has not said yet what it holds")
+	})
+	s.connects(nil)
 	s.until("web", "an order of the new Cluster", func(r *corev1alpha1.Release) bool {
 		return strings.Contains(r.Status.Order.Payload, s.cluster.UID)
 	})
