@@ -23,6 +23,9 @@ import (
 // stats of a whole fleet.
 type stats struct {
 	accepted, refused, applied, acknowledged, heads, fetchFailed, fetchRetried atomic.Int64
+	// repeated orders are those that an agent had already.
+	repeated atomic.Int64
+	wire     wire
 }
 
 // engine stands in for the real one: it takes each order, fetches its layers,
@@ -36,6 +39,8 @@ type engine struct {
 	link       *link.Link // set before Run
 	ctx        context.Context
 	work       sync.WaitGroup
+	// headed is when the newest head came, in nanoseconds since 1970; 0: never.
+	headed atomic.Int64
 
 	mu      sync.Mutex
 	orders  map[string]tunnel.Order
@@ -82,6 +87,10 @@ func (e *engine) Accept(order tunnel.Order, _ tunnel.Signed) error {
 		r.RefusedSequence = order.Sequence
 		e.reportLocked(r)
 		return err
+	}
+	if ok && order.Sequence == held.Sequence {
+		e.stats.repeated.Add(1)
+		return nil // what a real engine does with it
 	}
 	e.stats.accepted.Add(1)
 	e.orders[order.Release.UID] = order
@@ -170,7 +179,10 @@ func (e *engine) reportLocked(r tunnel.Report) {
 }
 
 // Head implements link.Engine.
-func (e *engine) Head(tunnel.Head, map[string]int64) { e.stats.heads.Add(1) }
+func (e *engine) Head(tunnel.Head, map[string]int64) {
+	e.stats.heads.Add(1)
+	e.headed.Store(e.clock.Now().UnixNano())
+}
 
 // Have implements link.Engine.
 func (e *engine) Have() map[string]int64 {

@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,8 +30,10 @@ type fleetOptions struct {
 	Rate        float64
 	Spread      bool
 	Quick       bool
+	// First is the number of the first agent: its cluster is simulated-FIRST.
+	First int
 
-	identities []*link.Identity // instead of tokens, for tests
+	identities []*link.Identity // instead of tokens
 }
 
 // maxTokens bounds what is read: a process has so many descriptors at most.
@@ -52,6 +55,22 @@ func readTokens(r io.Reader) ([]string, error) {
 	return texts, nil
 }
 
+// readIdentities reads one identity a line, as JSON.
+func readIdentities(r io.Reader) ([]*link.Identity, error) {
+	var all []*link.Identity
+	lines := json.NewDecoder(r)
+	for len(all) < maxTokens {
+		id := &link.Identity{}
+		if err := lines.Decode(id); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, fmt.Errorf("read identities: %w", err)
+		}
+		all = append(all, id)
+	}
+	return all, nil
+}
+
 // fleet is many agents.
 type fleet struct {
 	opts  fleetOptions
@@ -59,8 +78,21 @@ type fleet struct {
 	stats stats
 	began time.Time
 
-	mu    sync.Mutex
-	links []*link.Link
+	mu     sync.Mutex
+	agents []simulated
+}
+
+// simulated is one agent.
+type simulated struct {
+	link   *link.Link
+	engine *engine
+	dialer *dialer
+}
+
+// current tells whether an agent is connected and has heard from the hub, since it
+// dialed, which orders there are for it.
+func (s simulated) current() bool {
+	return s.link.Connected() && s.engine.headed.Load() > s.dialer.dialed.Load()
 }
 
 // line is what is printed.
@@ -75,9 +107,23 @@ type line struct {
 	FetchFailed  int64   `json:"fetchFailed"`
 	FetchRetried int64   `json:"fetchRetried"`
 	Heads        int64   `json:"heads"`
+	// Current agents are connected and know which orders there are for them now.
+	Current  int   `json:"current"`
+	Repeated int64 `json:"repeated"`
+	// Bytes of the connections that carry the websockets, TLS included.
+	Received int64 `json:"received"`
+	Sent     int64 `json:"sent"`
+	Dials    int64 `json:"dials"`
+	// Crowd is the most dials of one agent within ten seconds, Shortest the seconds
+	// between two dials of one agent.
+	Crowd    int64   `json:"crowd"`
+	Shortest float64 `json:"shortest"`
 }
 
 func newFleet(o fleetOptions, texts []string) (*fleet, error) {
+	if o.identities != nil {
+		texts = make([]string, len(o.identities))
+	}
 	if o.Agents == 0 {
 		o.Agents = len(texts)
 	}
@@ -92,12 +138,17 @@ func (f *fleet) line() line {
 		Seconds: time.Since(f.began).Seconds(), Agents: f.opts.Agents, Accepted: f.stats.accepted.Load(),
 		Refused: f.stats.refused.Load(), Applied: f.stats.applied.Load(), Acknowledged: f.stats.acknowledged.Load(),
 		FetchFailed: f.stats.fetchFailed.Load(), FetchRetried: f.stats.fetchRetried.Load(), Heads: f.stats.heads.Load(),
+		Repeated: f.stats.repeated.Load(), Received: f.stats.wire.received.Load(), Sent: f.stats.wire.sent.Load(),
+		Dials: f.stats.wire.dials.Load(), Crowd: f.stats.wire.crowd.Load(), Shortest: time.Duration(f.stats.wire.shortest.Load()).Seconds(),
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, one := range f.links {
-		if one.Connected() {
+	for _, one := range f.agents {
+		if one.link.Connected() {
 			l.Connected++
+		}
+		if one.current() {
+			l.Current++
 		}
 	}
 	return l
@@ -131,6 +182,7 @@ func (f *fleet) run(ctx context.Context) error {
 
 // agent makes one.
 func (f *fleet) agent(ctx context.Context, i int) (*link.Link, *engine, error) {
+	number := f.opts.First + i
 	kept := &identities{}
 	if f.opts.identities != nil {
 		kept.id = f.opts.identities[i]
@@ -142,7 +194,7 @@ func (f *fleet) agent(ctx context.Context, i int) (*link.Link, *engine, error) {
 		Hello: func(context.Context) (tunnel.Hello, error) {
 			return tunnel.Hello{
 				AgentVersion: "simulated", KubernetesVersion: "v1.37.2", APIVersions: []string{"apps/v1", "v1"},
-				TargetUID: fmt.Sprintf("simulated-%d", i),
+				TargetUID: fmt.Sprintf("simulated-%d", number),
 				Features: []string{
 					tunnel.FeatureApply, tunnel.FeatureRemove, tunnel.FeatureRelease, tunnel.FeatureSealed, tunnel.FeatureReplace,
 				},
@@ -153,17 +205,18 @@ func (f *fleet) agent(ctx context.Context, i int) (*link.Link, *engine, error) {
 		quick := link.QuickBackoff()
 		o.Backoff = &quick
 	}
+	d := &dialer{Dialer: net.Dialer{Timeout: tunnel.HandshakeTimeout, KeepAlive: tunnel.PingInterval}, wire: &f.stats.wire}
 	if f.opts.Spread {
-		from := &net.TCPAddr{IP: net.IPv4(127, byte(1+i>>16), byte(i>>8), byte(1+i%250))}
-		o.Dial = (&net.Dialer{Timeout: tunnel.HandshakeTimeout, LocalAddr: from}).DialContext
+		d.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, byte(1+number>>16), byte(number>>8), byte(1+number%250))}
 	}
+	o.Dial = d.dial
 	l, err := link.New(o)
 	if err != nil {
 		return nil, nil, fmt.Errorf("agent %d: %w", i, err)
 	}
 	e.link = l
 	f.mu.Lock()
-	f.links = append(f.links, l)
+	f.agents = append(f.agents, simulated{l, e, d})
 	f.mu.Unlock()
 	return l, e, nil
 }

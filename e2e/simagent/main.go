@@ -7,7 +7,8 @@
 //
 //	simagent --agents 1000 --tokens tokens.txt --settle 200ms
 //
-// Each line of the tokens file is a join token. Each second it prints a line of
+// Each line of the tokens file is a join token. With --identities the agents have
+// joined before: each line is what one of them keeps, as JSON. Each second it prints a line of
 // JSON with what the fleet has done so far; it ends on SIGINT or SIGTERM.
 package main
 
@@ -41,6 +42,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	flags.SetOutput(stderr)
 	flags.IntVar(&o.Agents, "agents", 0, "how many agents; 0 means one for each token")
 	tokens := flags.String("tokens", "-", "file with one join token a line; - is standard input")
+	kept := flags.String("identities", "", "file with one identity a line, in place of tokens")
+	flags.IntVar(&o.First, "first", 0, "number of the first agent, where several processes make one fleet")
 	flags.StringVar(&o.GatewayURL, "gateway-url", "", "dial this instead of the URL in the tokens")
 	flags.StringVar(&o.OuterCAFile, "outer-ca-file", "", "CA certificates for the connection outside the websocket")
 	flags.DurationVar(&o.Settle, "settle", 0, "time from an order to the report that it has settled")
@@ -56,15 +59,24 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if *verbose {
 		ctx = logr.NewContext(ctx, funcr.New(func(prefix, args string) { fmt.Fprintln(stderr, prefix, args) }, funcr.Options{Verbosity: 1}))
 	}
+	if *kept != "" {
+		*tokens = *kept
+	}
 	if *tokens != "-" {
 		file, err := os.Open(*tokens)
 		if err != nil {
-			return fmt.Errorf("tokens: %w", err)
+			return fmt.Errorf("who the agents are: %w", err)
 		}
 		defer file.Close()
 		stdin = file
 	}
-	texts, err := readTokens(stdin)
+	var texts []string
+	var err error
+	if *kept != "" {
+		o.identities, err = readIdentities(stdin)
+	} else {
+		texts, err = readTokens(stdin)
+	}
 	if err != nil {
 		return err
 	}
