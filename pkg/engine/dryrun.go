@@ -193,7 +193,7 @@ func (r *release) lookAt(ctx context.Context, it *item) error {
 	it.from = nil
 	if owner != "" && owner != r.marks.owner {
 		var ok bool
-		if it.from, ok = r.passes(owner); !ok {
+		if it.from, ok = r.passes(owner, it.id, metaText(live, "uid")); !ok {
 			return r.runner.ownedByOther(owner)
 		}
 	}

@@ -30,20 +30,25 @@ func last(order tunnel.Order) bool {
 // one of the same name that is on its way out, or unknown to the hub. It also passes
 // when the mark is all that is left of its owner: the hub is ours, but neither has
 // it, as a head has proven, nor do we; from is nil then.
-func (r *release) passes(owner string) (from *release, ok bool) {
-	uid, ours := strings.CutPrefix(owner, r.runner.hub+"/")
-	if !ours {
-		return nil, false
-	}
+//
+// A mark of another hub counts as ours when it was made here: the inventory of the
+// Release that it names has the object by its UID. So it is when the hub has lost its
+// keys, and with them its id, and the agent has joined it again.
+func (r *release) passes(owner string, id manifest.Identity, object string) (from *release, ok bool) {
+	hub, uid, _ := strings.Cut(owner, "/")
 	r.runner.mu.Lock()
 	old, head := r.runner.releases[uid], r.runner.head
 	r.runner.mu.Unlock()
+	renamed := hub != r.runner.hub
+	if renamed && (old == nil || !old.knows(id, object)) {
+		return nil, false
+	}
 	_, ordered := head[uid]
 	if old == nil {
 		return nil, head != nil && !ordered
 	}
 	if old == r {
-		return nil, false
+		return nil, renamed
 	}
 	old.mu.Lock()
 	ref, leaving := old.ref, last(old.order)
@@ -55,6 +60,14 @@ func (r *release) passes(owner string) (from *release, ok bool) {
 		return nil, false
 	}
 	return old, true
+}
+
+// knows says whether a Release has applied an object, by its UID.
+func (r *release) knows(id manifest.Identity, uid string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o := r.objects[id]
+	return o != nil && uid != "" && o.uid == uid
 }
 
 // ownedByOther names the owner as well as we can.
