@@ -282,6 +282,10 @@ func (p *Player) restored(ctx context.Context, _ []string) (string, error) {
 	if err := copyTree(ctx, p.backup, hub.Dir); err != nil {
 		return "", err
 	}
+	for _, r := range p.releases {
+		// What was asked since is forgotten.
+		r.asked, r.commit = map[*target]string{}, ""
+	}
 	return "the hub was killed, its data folder put back as it was, the hub started again", p.hubUp(ctx)
 }
 

@@ -37,12 +37,15 @@ func (p *Player) rest(ctx context.Context, t *target, r *release) error {
 	var last *corev1alpha1.Release
 	version, since := "", time.Now()
 	for {
-		now, err := p.read(ctx, t, r)
+		now, gone, err := p.ask(ctx, t, r)
 		if err != nil {
 			return err
 		}
-		if now == nil && r.deleted {
-			p.say("# %s on %s: no such Release\n", r.name, t.cluster)
+		if version == "" && !gone {
+			since = time.Now()
+		}
+		if gone && (r.deleted || time.Since(since) >= quiet) {
+			p.say("# %s on %s: the hub has no such Release\n", r.name, t.cluster)
 			return nil
 		}
 		if now != nil {
@@ -68,14 +71,23 @@ func (p *Player) rest(ctx context.Context, t *target, r *release) error {
 
 // read gives a Release; nil when there is none or the hub does not answer.
 func (p *Player) read(ctx context.Context, t *target, r *release) (*corev1alpha1.Release, error) {
+	now, _, err := p.ask(ctx, t, r)
+	return now, err
+}
+
+// ask tells that there is none, gone, from no answer.
+func (p *Player) ask(ctx context.Context, t *target, r *release) (now *corev1alpha1.Release, gone bool, err error) {
 	u, err := p.world.Hub.Plane.Dynamic().Resource(install.Releases).Namespace(t.namespace).Get(ctx, r.name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || err != nil && ctx.Err() == nil {
-		return nil, nil //nolint:nilnil,nilerr // it is read again until the time is over
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, true, nil
+	case err != nil && ctx.Err() == nil:
+		return nil, false, nil // it is asked again until the time is over
+	case err != nil:
+		return nil, false, err
 	}
-	if err != nil {
-		return nil, err //nolint:wrapcheck // names the Release
-	}
-	return harness.As[corev1alpha1.Release](u)
+	now, err = harness.As[corev1alpha1.Release](u)
+	return now, false, err
 }
 
 // current says whether the status speaks of what was committed and asked last.
@@ -121,7 +133,7 @@ func moving(now *corev1alpha1.Release) bool {
 // summary is one line.
 func summary(now *corev1alpha1.Release) string {
 	if now == nil {
-		return "the hub has no such Release"
+		return "the hub does not answer"
 	}
 	var parts []string
 	for _, c := range now.Status.Conditions {
