@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,9 @@ type identity struct {
 // authorize tells from memory whether the identity may have a session.
 func (g *Gateway) authorize(who identity) *Refusal {
 	cluster, ok := g.opts.Clusters.ByUID(who.id.UID)
+	if !ok && g.opts.Clusters.None() {
+		return empty()
+	}
 	if !ok || cluster.Namespace != who.id.Namespace || cluster.Name != who.id.Name {
 		return refuse(tunnel.ReasonClusterUnknown, "there is no such Cluster")
 	}
@@ -35,6 +39,15 @@ func (g *Gateway) authorize(who identity) *Refusal {
 		return nil // joined a moment ago; the cache does not have it yet
 	}
 	return refused
+}
+
+// empty refuses for a moment only: who was certified by this hub and finds it without
+// any Cluster comes before a restore, and should not stay away for long after it.
+func empty() *Refusal {
+	return &Refusal{
+		Code: http.StatusServiceUnavailable, Reason: tunnel.ReasonOverloaded, Retry: RetryEmpty,
+		Message: "this hub has no Clusters; it may be about to be restored",
+	}
 }
 
 // accepts tells whether the recorded agent is the one with that identity, and may

@@ -63,4 +63,6 @@ type Clusters interface {
 	Update(ctx context.Context, id tunnel.ClusterID, mutate func(*v1alpha1.ClusterStatus) error) error
 	// Reachable lists the Clusters whose status says reachable.
 	Reachable() []tunnel.ClusterID
+	// None: there is no Cluster at all. The hub is new, or about to be restored.
+	None() bool
 }

@@ -108,7 +108,10 @@ func (g *Gateway) certify(ctx context.Context, req tunnel.JoinRequest) (*tunnel.
 	}
 	cluster, ok := g.opts.Clusters.ByUID(req.ClusterUID)
 	if !ok {
-		if len(req.JoinKey) == 0 {
+		switch {
+		case len(req.JoinKey) == 0 && g.opts.Clusters.None():
+			return nil, empty()
+		case len(req.JoinKey) == 0:
 			return nil, refuse(tunnel.ReasonClusterUnknown, "there is no such Cluster")
 		}
 		return nil, refuse(tunnel.ReasonTokenUnknown, "there is no such token")

@@ -283,3 +283,25 @@ func nonceless(t *testing.T, r *rig, p *gatewaytest.Peer) *tunnel.Client {
 	})
 	return tunnel.NewClient(s)
 }
+
+func TestAHubWithoutAnyClusterAsksAgentsToComeBackSoon(t *testing.T) {
+	r := start(t)
+	id, agent := r.cluster(t, "edge")
+	if err := agent.Join(r.ctx, false); err != nil {
+		t.Fatal(err)
+	}
+	other, _ := r.cluster(t, "other")
+	r.DeleteCluster(id.UID)
+	if _, _, err := agent.Session(r.ctx); reason(err) != tunnel.ReasonClusterUnknown {
+		t.Errorf("a hub that has others: got %v", err)
+	}
+	r.DeleteCluster(other.UID)
+	for what, err := range map[string]error{
+		"a session": func() error { _, _, err := agent.Session(r.ctx); return err }(), "a recovery": agent.Join(r.ctx, true),
+	} {
+		var status *tunnel.StatusError
+		if !errors.As(err, &status) || status.Code != http.StatusServiceUnavailable || status.RetryAfter != gateway.RetryEmpty {
+			t.Errorf("%s at a hub that is about to be restored: got %v, want 503 and to come back after %s", what, err, gateway.RetryEmpty)
+		}
+	}
+}

@@ -26,6 +26,8 @@ const (
 	EnrollRate  = 100
 	EnrollBurst = 100
 	RetryEnroll = 5 * time.Second
+	// RetryEmpty is when agents come back to a hub that has no Clusters.
+	RetryEmpty = 15 * time.Second
 	// MaxNonces that were given and not used yet.
 	MaxNonces = 10000
 	// JoinLifetime of a connection to the join endpoint.

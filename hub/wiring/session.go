@@ -59,6 +59,8 @@ func (c clusters) Reachable() []tunnel.ClusterID {
 	return out
 }
 
+func (c clusters) None() bool { return len(c.cache.Clusters()) == 0 }
+
 // agents asks over the sessions, and the engines of this process. Both are there
 // once they are made.
 type agents struct {

@@ -220,6 +220,13 @@ func (h *Hub) Update(_ context.Context, id tunnel.ClusterID, mutate func(*v1alph
 	return nil
 }
 
+// None implements gateway.Clusters.
+func (h *Hub) None() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.clusters) == 0
+}
+
 // Reachable implements gateway.Clusters.
 func (h *Hub) Reachable() []tunnel.ClusterID {
 	h.mu.Lock()
