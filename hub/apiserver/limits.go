@@ -13,11 +13,12 @@ const (
 	// nodes on 443 and 10250 only.
 	DefaultSecurePort = 10250
 
-	// DefaultBudgetCount, DefaultBudgetPercent and DefaultBudgetWindow are the budget
-	// of deletions.
-	DefaultBudgetCount   = 20
+	// DefaultBudgetCount of deletions that uninstall something.
+	DefaultBudgetCount = 20
+	// DefaultBudgetPercent of the Releases; the greater of the two holds.
 	DefaultBudgetPercent = 20
-	DefaultBudgetWindow  = 10 * time.Minute
+	// DefaultBudgetWindow in which they are counted.
+	DefaultBudgetWindow = 10 * time.Minute
 	// minBudgetWindow and maxBudgetWindow bound its window.
 	minBudgetWindow = time.Second
 	maxBudgetWindow = 24 * time.Hour
