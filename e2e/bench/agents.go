@@ -4,168 +4,140 @@ package main
 
 import (
 	"context"
-	"crypto/ed25519"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
-
-	"golang.org/x/sync/errgroup"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
-	"kumodo.io/convoy/e2e/harness"
-	"kumodo.io/convoy/e2e/install"
-	"kumodo.io/convoy/pkg/tunnel"
 )
 
-const (
-	fleetSize      = 1000
-	fleetNamespace = "fleet"
-	// rest is how long memory is left alone before it is read.
-	rest = 30 * time.Second
-)
+// few agents are measured before all of them.
+const few = 4000
 
-// idleAgents: what the hub's process grows by when simulated agents connect
-// and then have nothing to do.
+// idleAgents: what agents that have nothing to do cost the hub and the line, and
+// what a render that is pushed to them adds.
 func idleAgents(ctx context.Context, b *bed) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*patience)
-	defer cancel()
-	root, err := harness.RepoRoot()
+	f, err := b.needFleet(ctx)
 	if err != nil {
 		return err
 	}
-	program := filepath.Join(root, "bin", "simagent")
-	if err := harness.BuildProgram(ctx, "./e2e/simagent", program); err != nil {
+	// Statuses that say who is connected are written once. What that leaves behind
+	// ends with the process.
+	if _, err := f.connect(ctx, 0, f.opts.agents, "--quick", "--rate", "400"); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "convoy-fleet-")
+	if err := f.disconnect(ctx); err != nil {
+		return err
+	}
+	if err := f.hub.Kill9(ctx); err != nil {
+		return err
+	}
+	if _, err := f.start(ctx); err != nil {
+		return err
+	}
+	if err := pause(ctx, f.opts.rest); err != nil {
+		return err
+	}
+	alone, err := f.usage(ctx)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder of a benchmark
-	tokens, err := fleetTokens(ctx, b)
+	first := min(few, f.opts.agents*2/5)
+	took, err := f.connect(ctx, 0, first, "--rate", "200")
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(dir, "tokens")
-	if err := os.WriteFile(file, []byte(strings.Join(tokens, "\n")), 0o600); err != nil {
+	if err := pause(ctx, f.opts.rest); err != nil {
 		return err
 	}
-	if err := pause(ctx, rest); err != nil {
+	if _, err := f.addIdle(ctx, alone, took); err != nil {
 		return err
 	}
-	pid := b.hub.Pod.PID()
-	before, err := memory(pid, "RssAnon")
+	if took, err = f.connect(ctx, first, f.opts.agents, "--rate", "200"); err != nil {
+		return err
+	}
+	if err := idleLink(ctx, f); err != nil {
+		return err
+	}
+	idle, err := f.addIdle(ctx, alone, took)
 	if err != nil {
 		return err
 	}
-	log := filepath.Join(dir, "simagent.log")
-	process, err := b.hub.Plane.Run(ctx, harness.Program{
-		Name: "simagent", Path: program, Log: log,
-		Args: []string{"--tokens", file, "--spread"},
-	})
+	return push(ctx, f, alone, idle)
+}
+
+// addIdle tells what the hub has grown by for each agent since it was alone.
+func (f *fleet) addIdle(ctx context.Context, alone usage, took time.Duration) (usage, error) {
+	now, err := f.usage(ctx)
+	if err != nil {
+		return now, err
+	}
+	n := float64(f.agents())
+	f.out.add(fmt.Sprintf("hub memory (private) per idle agent, %s agents, two TLS layers", thousands(f.agents())), "<= 40 KiB",
+		"%.1f KiB: %.1f live on the heap, %.1f stacks of %.2f goroutines, the rest garbage and what the allocator keeps; all connected after %.0f s",
+		(now.private-alone.private)/n, (now.heap-alone.heap)/n, (now.stacks-alone.stacks)/n, (now.goroutines-alone.goroutines)/n, took.Seconds())
+	return now, nil
+}
+
+// idleLink counts what goes over the websockets of agents that are left alone.
+func idleLink(ctx context.Context, f *fleet) error {
+	// Reports of the first minute, and windows that were opened, are not counted.
+	if err := pause(ctx, f.opts.rest/3); err != nil {
+		return err
+	}
+	before, err := f.now()
 	if err != nil {
 		return err
 	}
 	start := time.Now()
-	for {
-		connected, err := lastConnected(log)
-		if err != nil {
-			return err
-		}
-		if connected == fleetSize {
-			break
-		}
-		if !process.Running() {
-			return fmt.Errorf("simagent ended")
-		}
-		if err := pause(ctx, 500*time.Millisecond); err != nil {
-			return fmt.Errorf("%d of %d agents are connected: %w", connected, fleetSize, err)
-		}
-	}
-	joined := time.Since(start)
-	if err := pause(ctx, 2*rest); err != nil {
+	if err := pause(ctx, f.opts.stretch); err != nil {
 		return err
 	}
-	after, err := memory(pid, "RssAnon")
+	now, err := f.now()
 	if err != nil {
 		return err
 	}
-	b.out.add(fmt.Sprintf("hub memory per idle agent (private), %d agents, two TLS layers, joined in %.0f s", fleetSize, joined.Seconds()),
-		"<= 40 KiB", "%.1f KiB", float64(after-before)/fleetSize)
-	_, err = process.Stop(ctx)
-	return err
+	took := time.Since(start)
+	day := func(n int64) float64 {
+		return float64(n) / float64(f.agents()) * (24 * time.Hour).Seconds() / took.Seconds() / (1 << 20)
+	}
+	received, sent := day(now.Received-before.Received), day(now.Sent-before.Sent)
+	f.out.add(fmt.Sprintf("idle link per agent and day, from %.0f s of %d agents", took.Seconds(), f.agents()), "<= 0.5 MiB",
+		"%.2f MiB: %.2f to the agent, %.2f from it%s", received+sent, received, sent, dialed(now.Dials-before.Dials))
+	return nil
 }
 
-// fleetTokens makes Clusters and a token for each.
-func fleetTokens(ctx context.Context, b *bed) ([]string, error) {
-	if _, err := b.hub.Plane.Kubectl(ctx, "create", "namespace", fleetNamespace); err != nil {
-		return nil, err
+func dialed(n int64) string {
+	if n == 0 {
+		return ""
 	}
-	clusters := b.hub.Plane.Dynamic().Resource(install.Clusters).Namespace(fleetNamespace)
-	tokens := make([]string, fleetSize)
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(8)
-	for i := range tokens {
-		group.Go(func() error {
-			name := fmt.Sprintf("sim-%04d", i)
-			cluster := &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": corev1alpha1.SchemeGroupVersion.String(), "kind": "Cluster",
-				"metadata": map[string]any{"name": name},
-			}}
-			if _, err := clusters.Create(ctx, cluster, metav1.CreateOptions{}); err != nil {
-				return err
-			}
-			seed, err := tunnel.NewSeed()
-			if err != nil {
-				return err
-			}
-			public, ok := ed25519.NewKeyFromSeed(seed).Public().(ed25519.PublicKey)
-			if !ok {
-				return fmt.Errorf("not an Ed25519 key")
-			}
-			u, err := clusters.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": corev1alpha1.SchemeGroupVersion.String(), "kind": "JoinRequest",
-				"metadata": map[string]any{"name": name},
-				"spec":     map[string]any{"publicKey": base64.StdEncoding.EncodeToString(public)},
-			}}, metav1.CreateOptions{}, "join")
-			if err != nil {
-				return err
-			}
-			answer, err := harness.As[corev1alpha1.JoinRequest](u)
-			if err != nil {
-				return err
-			}
-			tokens[i], err = tunnel.EncodeToken(tunnel.Token{
-				Gateway: answer.Status.GatewayURL, Hub: answer.Status.HubID, ClusterUID: answer.Status.ClusterUID,
-				CAPin: answer.Status.CAPin, Seed: seed,
-			})
-			return err
-		})
-	}
-	return tokens, group.Wait()
+	return fmt.Sprintf("; with %d dials", n)
 }
 
-// lastConnected reads simagent's newest line.
-func lastConnected(log string) (int, error) {
-	raw, err := os.ReadFile(log)
+// push gives agents a render of 1 MiB each.
+func push(ctx context.Context, f *fleet, alone, idle usage) error {
+	if f.opts.push == 0 {
+		return nil
+	}
+	start := time.Now()
+	if err := f.release(ctx, "large", f.opts.push); err != nil {
+		return err
+	}
+	took := time.Since(start)
+	if err := pause(ctx, f.opts.rest); err != nil {
+		return err
+	}
+	now, err := f.usage(ctx)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
-	var line struct {
-		Connected int `json:"connected"`
+	said, err := f.now()
+	if err != nil {
+		return err
 	}
-	// The newest line may be half written; then the next look finds it whole.
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &line); err != nil {
-		return 0, nil
-	}
-	return line.Connected, nil
+	n, pushed := float64(f.agents()), float64(min(f.opts.push, f.agents()))
+	f.out.add(fmt.Sprintf("the same after a render of 1 MiB was pushed to %.0f of them, with its Release in the caches", pushed), "<= 50 KiB",
+		"%.1f KiB: %.1f live on the heap, %.1f stacks; all settled after %.0f s, %.0f MiB/s, %d fetches tried again",
+		(idle.private-alone.private)/n+(now.private-idle.private)/pushed, (idle.heap-alone.heap)/n+(now.heap-idle.heap)/pushed,
+		(idle.stacks-alone.stacks)/n+(now.stacks-idle.stacks)/pushed, took.Seconds(), pushed/took.Seconds(), said.FetchRetried)
+	return nil
 }
 
 func pause(ctx context.Context, d time.Duration) error {

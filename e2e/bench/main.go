@@ -33,12 +33,27 @@ func main() {
 	}
 }
 
-// bed is what all measurements share.
+// options say how much is measured.
+type options struct {
+	agents, push, releases, foreign int
+	stretch, rest                   time.Duration
+}
+
+// bed is what all measurements share. What only some need is made when it is asked for.
 type bed struct {
-	hub  *install.Hub
-	edge *install.Edge
-	git  *gitserver.Server
-	out  *report
+	opts     options
+	programs install.Programs
+	dir      string
+	git      *gitserver.Server
+	out      *report
+
+	planes []*harness.Plane
+	hub    *install.Hub
+	edge   *install.Edge
+	// resting is since when nothing happens on the edge.
+	resting time.Time
+
+	fleet *fleet
 }
 
 // A measurement adds its rows to the report.
@@ -47,20 +62,35 @@ type measurement struct {
 	run  func(context.Context, *bed) error
 }
 
-// In this order: what comes later finds more on the planes.
+// In this order: what comes later finds more on the planes. While simulated agents
+// connect to a hub of their own the edge is at rest.
 var measurements = []measurement{
 	{"status", statusWrites},
 	{"latency", applyLatency},
 	{"bulk", bulk},
 	// It stops the hub, whose agent then comes back in its own time.
 	{"drift", driftLatency},
+	{"foreign", foreignObjects},
 	{"agents", idleAgents},
+	{"rest", atRest},
+	{"back", comeBack},
 }
 
 func run(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	only := flags.String("only", "", "comma-separated measurements; default all, and only then is the page written")
+	var names []string
+	for _, m := range measurements {
+		names = append(names, m.name)
+	}
+	b := &bed{out: newReport(os.Stdout)}
+	only := flags.String("only", "", "comma-separated measurements of "+strings.Join(names, ", ")+"; default all, and only then is the page written")
 	page := flags.String("page", "docs/benchmarks.md", "file that is written")
+	flags.IntVar(&b.opts.agents, "agents", 10000, "simulated agents")
+	flags.IntVar(&b.opts.push, "push", 1000, "how many of them are pushed a render of 1 MiB")
+	flags.IntVar(&b.opts.releases, "releases", 10000, "Releases of the hub that is restarted")
+	flags.IntVar(&b.opts.foreign, "foreign", 50000, "objects on the edge that are not ours")
+	flags.DurationVar(&b.opts.stretch, "stretch", 2*time.Minute, "how long what is idle is looked at, at least")
+	flags.DurationVar(&b.opts.rest, "rest", 45*time.Second, "how long memory is left alone before it is read")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -68,41 +98,18 @@ func run(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	programs, err := install.Build(ctx)
-	if err != nil {
+	if b.programs, err = install.Build(ctx); err != nil {
 		return err
 	}
-	planes, err := harness.StartAll(ctx, harness.Options{Name: "hub"}, harness.Options{Name: "edge-1"})
-	if err != nil {
+	if b.dir, err = os.MkdirTemp("", "convoy-bench-"); err != nil {
 		return err
 	}
-	defer func() {
-		for _, plane := range planes {
-			err = errors.Join(err, plane.Stop())
-		}
-	}()
-	dir, err := os.MkdirTemp("", "convoy-bench-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b := &bed{out: newReport(os.Stdout)}
-	if b.git, err = gitserver.Start(ctx, dir, "127.0.0.1:0"); err != nil {
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	if b.git, err = gitserver.Start(ctx, b.dir, "127.0.0.1:0"); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.git.Close()) }()
-	if b.hub, err = install.StartHub(ctx, planes[0], programs); err != nil {
-		return err
-	}
-	if _, err := planes[0].Kubectl(ctx, "create", "namespace", namespace); err != nil {
-		return err
-	}
-	if b.edge, err = b.hub.Join(ctx, planes[1], namespace, "edge-1"); err != nil {
-		return err
-	}
-	if _, err := planes[1].Kubectl(ctx, "create", "namespace", namespace); err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, b.close()) }()
 	for _, m := range measurements {
 		if *only != "" && !strings.Contains(","+*only+",", ","+m.name+",") {
 			continue
@@ -118,4 +125,58 @@ func run(ctx context.Context, args []string) (err error) {
 		return nil
 	}
 	return os.WriteFile(filepath.Join(root, *page), []byte(b.out.page(ctx)), 0o644)
+}
+
+// needPlanes starts a host with a hub and an edge with an agent, once.
+func (b *bed) needPlanes(ctx context.Context) error {
+	if b.planes != nil {
+		return nil
+	}
+	planes, err := harness.StartAll(ctx, harness.Options{Name: "hub"}, harness.Options{Name: "edge-1"})
+	if err != nil {
+		return err
+	}
+	b.planes = planes
+	if b.hub, err = install.StartHub(ctx, planes[0], b.programs); err != nil {
+		return err
+	}
+	if _, err := planes[0].Kubectl(ctx, "create", "namespace", namespace); err != nil {
+		return err
+	}
+	if b.edge, err = b.hub.Join(ctx, planes[1], namespace, "edge-1"); err != nil {
+		return err
+	}
+	_, err = planes[1].Kubectl(ctx, "create", "namespace", namespace)
+	return err
+}
+
+func (b *bed) closePlanes() error {
+	var err error
+	for _, plane := range b.planes {
+		err = errors.Join(err, plane.Stop())
+	}
+	b.planes, b.hub, b.edge = nil, nil, nil
+	return err
+}
+
+// needFleet starts the hub of the simulated agents, once.
+func (b *bed) needFleet(ctx context.Context) (*fleet, error) {
+	if b.fleet != nil {
+		return b.fleet, nil
+	}
+	start := time.Now()
+	var err error
+	if b.fleet, err = newFleet(ctx, b); err != nil {
+		return nil, err
+	}
+	fmt.Printf("# %d Clusters took %s\n", b.opts.agents, time.Since(start).Round(time.Second))
+	return b.fleet, nil
+}
+
+func (b *bed) close() error {
+	err := b.closePlanes()
+	if b.fleet != nil {
+		err = errors.Join(err, b.fleet.close())
+	}
+	return err
 }

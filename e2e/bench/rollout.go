@@ -113,6 +113,9 @@ func isReady(u *unstructured.Unstructured) bool {
 // applyLatency: one new Release of 10 objects at a time.
 func applyLatency(ctx context.Context, b *bed) error {
 	const objects = 10
+	if err := b.needPlanes(ctx); err != nil {
+		return err
+	}
 	if err := content(ctx, b, "latency", latencyRounds, objects); err != nil {
 		return err
 	}
@@ -160,6 +163,9 @@ func applyLatency(ctx context.Context, b *bed) error {
 // driftLatency: objects of one Release are edited one after the other, first
 // with the hub up, then with it stopped.
 func driftLatency(ctx context.Context, b *bed) error {
+	if err := b.needPlanes(ctx); err != nil {
+		return err
+	}
 	if err := content(ctx, b, "drift", 1, driftRounds); err != nil {
 		return err
 	}
@@ -231,6 +237,9 @@ func bulk(ctx context.Context, b *bed) error {
 	const releases, objects = 50, 20
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	if err := b.needPlanes(ctx); err != nil {
+		return err
+	}
 	if err := content(ctx, b, "bulk", releases, objects); err != nil {
 		return err
 	}
