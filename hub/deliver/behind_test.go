@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,9 +105,12 @@ func TestOrdersOfAnAcceptedKeyStayListed(t *testing.T) {
 func TestWhatAnAbsentAgentLeavesBehindIsToldBeforeItIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
+		var mu sync.Mutex // of what follows
 		var left []int32
 		failing := errors.New("etcd is away")
 		f.OnLeft(func(_ context.Context, cluster types.UID, count int32) error {
+			mu.Lock()
+			defer mu.Unlock()
 			if cluster != "c1" {
 				t.Errorf("told of %s", cluster)
 			}
@@ -132,10 +136,13 @@ func TestWhatAnAbsentAgentLeavesBehindIsToldBeforeItIsForgotten(t *testing.T) {
 		if len(f.keys.names()) != 4 {
 			t.Errorf("forgotten although it could not be told: %v", f.keys.names())
 		}
-		failing = nil
-		left = nil
+		mu.Lock()
+		failing, left = nil, nil
+		mu.Unlock()
 		<-time.NewTimer(2 * time.Hour).C
 		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
 		if diff := cmp.Diff([]int32{2}, left); diff != "" {
 			t.Errorf("left behind (-want +got):\n%s", diff)
 		}
