@@ -97,16 +97,18 @@ func (l *Link) setLeave(leave bool) {
 }
 
 // weigh says whether to try a token of another Cluster at once after a failure, and
-// how long to wait if not. leave tells whether it may be taken. A try that came to
-// no answer is followed by one with the identity.
+// how long to wait if not. leave tells whether it may be taken, also one that comes
+// during the wait. A try that came to no answer is followed by one with the identity.
 func (l *Link) weigh(ctx context.Context, wait time.Duration, leave bool) (time.Duration, bool) {
 	id := l.currentIdentity()
+	l.mu.Lock()
+	l.leave, l.tookTurn = leave && !l.tookTurn, false
+	l.mu.Unlock()
 	token, err := l.token(ctx)
 	if err != nil || token == nil || !id.Joined() || isFor(token, id) || bytes.Equal(id.JoinKey, token.PublicKey()) {
 		return wait, false
 	}
 	l.mu.Lock()
-	l.leave, l.tookTurn = leave && !l.tookTurn, false
 	tried := bytes.Equal(l.tried, token.PublicKey())
 	l.mu.Unlock()
 	if tried {
