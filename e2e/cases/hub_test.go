@@ -248,10 +248,11 @@ func TestHA06AFirstSyncThatPowerLossesCutOffEndsWhole(t *testing.T) {
 		if err := p.publish(p.ctx, r); err != nil {
 			t.Fatal(err)
 		}
-		delay := time.Duration(rand.Int64N(int64(1500 * time.Millisecond)))
+		delay := time.Duration(rand.Int64N(int64(400 * time.Millisecond)))
 		if err := p.pass(p.ctx, delay); err != nil {
 			t.Fatal(err)
 		}
+		killed := time.Now()
 		if err := edge.agent.Kill9(p.ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -261,7 +262,7 @@ func TestHA06AFirstSyncThatPowerLossesCutOffEndsWhole(t *testing.T) {
 		if err := p.settle(p.ctx, r); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("killed %s after the Release was made", delay.Round(time.Millisecond))
+		t.Logf("killed %s after the Release was made, whole again after %s", delay.Round(time.Millisecond), time.Since(killed).Round(time.Millisecond))
 		p.live(edge, "configmap", "app")
 		p.is(edge, "r1", corev1alpha1.ConditionInSync, "True", "")
 		p.is(edge, "r1", corev1alpha1.ConditionReady, "True", "")

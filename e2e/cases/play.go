@@ -64,10 +64,11 @@ type release struct {
 	repository *gitserver.Repository
 	// step that its content is from, commit that the content is, and asked, the sync
 	// request that followed, by target.
-	step    *Step
-	commit  string
-	asked   map[*target]string
-	deleted bool
+	step      *Step
+	commit    string
+	asked     map[*target]string
+	published map[*target]bool // it was made there once
+	deleted   bool
 }
 
 // NewPlayer makes a Player. Begin, Step for each step, and End play the case; Play
@@ -258,7 +259,7 @@ func (p *Player) release(ctx context.Context, s *Step, files map[string]string) 
 			return nil, fmt.Errorf("release %s: %w", name, err)
 		}
 		at = len(p.releases)
-		p.releases = append(p.releases, &release{name: name, path: folderOf(files), repository: repository, asked: map[*target]string{}})
+		p.releases = append(p.releases, &release{name: name, path: folderOf(files), repository: repository, asked: map[*target]string{}, published: map[*target]bool{}})
 	}
 	r := p.releases[at]
 	if s.Path != "" {
@@ -358,9 +359,12 @@ func (p *Player) publishOn(ctx context.Context, t *target, r *release) error {
 				out.Spec.SyncPolicy.Automatic = new(bool)
 			}
 		}))
-		if err != nil || !p.opts.Manual {
+		again := r.published[t]
+		r.published[t] = true
+		if err != nil || !p.opts.Manual && !again {
 			return err
 		}
+		// The source of a Release that is made again was looked at a moment ago.
 	} else if err != nil {
 		return err //nolint:wrapcheck // names the Release
 	}
