@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -64,7 +63,7 @@ func TestTheLogIsJSONUnlessTextIsAskedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		var log logr.Logger = logger(&out, config.LogJSON, config.Verbosity)
+		log := logger(&out, config.LogJSON, config.Verbosity)
 		log.Info("serves")
 		if got := json.Valid(out.Bytes()); got != test.json {
 			t.Errorf("%v: JSON is %v, want %v: %s", test.args, got, test.json, out.String())

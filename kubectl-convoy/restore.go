@@ -135,7 +135,7 @@ func (r *restore) putKeys(ctx context.Context, secrets map[string]map[string][]b
 		}
 		found[name] = secret
 		if len(secret.Data) > 0 && !r.replace && !maps.EqualFunc(secret.Data, secrets[name], slices.Equal[[]byte]) {
-			return fmt.Errorf("Secret %s/%s: %w", systemNamespace, name, errOtherKeys)
+			return fmt.Errorf("secret %s/%s: %w", systemNamespace, name, errOtherKeys)
 		}
 	}
 	for _, name := range keyset.Names() {
