@@ -21,6 +21,8 @@ LDFLAGS := -X kumodo.io/convoy/pkg/version.Version=$(VERSION)
 # Rooms with goroutines: their tests run with the race detector, which needs cgo.
 RACE := ./pkg/... ./agent/... ./hub/gateway/... ./hub/report/... ./hub/cache/...
 GOTEST := go test -timeout 10m
+# Packages of e2e at a time: they wait more than they compute.
+AT_ONCE ?= 3
 stage := @hack/stage.sh
 
 ##@ Build
@@ -97,8 +99,8 @@ test-packaging: ## Charts against Helm, overlays against kustomize; images built
 	@go test -C hack/images -timeout 20m ./...
 
 .PHONY: test-e2e
-test-e2e: build kube ## Tests on whole control planes, one package at a time (RUN=regexp for some).
-	@go test -timeout 40m -p 1 $(if $(RUN),-run '$(RUN)') ./e2e/...
+test-e2e: build kube ## Tests on whole control planes (RUN=regexp for some, AT_ONCE=1 for one package at a time).
+	@go test -timeout 40m -p $(AT_ONCE) $(if $(RUN),-run '$(RUN)') ./e2e/...
 
 .PHONY: test-debian
 test-debian: build kube ## Tests behind proxies of Debian and on bad lines, which it installs; needs root (RUN=regexp for some).
