@@ -99,8 +99,9 @@ func idleLink(ctx context.Context, f *fleet) error {
 		return float64(n) / float64(f.agents()) * (24 * time.Hour).Seconds() / took.Seconds() / (1 << 20)
 	}
 	received, sent := day(now.Received-before.Received), day(now.Sent-before.Sent)
-	f.out.add(fmt.Sprintf("idle link per agent and day, from %.0f s of %d agents", took.Seconds(), f.agents()), "<= 0.5 MiB",
-		"%.2f MiB: %.2f to the agent, %.2f from it%s", received+sent, received, sent, dialed(now.Dials-before.Dials))
+	f.out.add(fmt.Sprintf("bytes of an idle websocket per agent and day, from %.0f s of %s agents", took.Seconds(), thousands(f.agents())), "<= 0.5 MiB",
+		"%.2f MiB; with the TLS outside it %.2f: %.2f to the agent, %.2f from it%s", day(now.Frames-before.Frames), received+sent, received, sent,
+		dialed(now.Dials-before.Dials))
 	return nil
 }
 
@@ -121,7 +122,7 @@ func push(ctx context.Context, f *fleet, alone, idle usage) error {
 		return err
 	}
 	took := time.Since(start)
-	if err := pause(ctx, f.opts.rest); err != nil {
+	if err := pause(ctx, 2*f.opts.rest); err != nil {
 		return err
 	}
 	now, err := f.usage(ctx)

@@ -161,7 +161,8 @@ func (f *fleet) count(ctx context.Context, revision int64) func() string {
 	counting.Go(func() {
 		for answer := range f.etcd.Watch(ctx, "", clientv3.WithPrefix(), clientv3.WithRev(revision+1)) {
 			for _, event := range answer.Events {
-				kind, _, _ := strings.Cut(strings.TrimPrefix(string(event.Kv.Key), stored), "/")
+				_, kind, _ := strings.Cut(strings.TrimPrefix(string(event.Kv.Key), stored), "/") // after the group
+				kind, _, _ = strings.Cut(kind, "/")
 				kinds[kind]++
 			}
 		}

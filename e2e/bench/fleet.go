@@ -29,8 +29,6 @@ const (
 	// fleetNamespace of the Clusters, and stored is where a hub keeps its objects.
 	fleetNamespace = "fleet"
 	stored         = "/registry/convoy.kumodo.io/"
-	// memoryLimit is that of manifests/hub.
-	memoryLimit = "GOMEMLIMIT=1GiB"
 	// spare descriptors of a process beside those of its connections.
 	spare = 1000
 )
@@ -166,7 +164,7 @@ func (f *fleet) start(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
 	var err error
 	f.hub, err = f.supervisor.Start(ctx, harness.Program{
-		Name: fmt.Sprintf("hub-%d", f.starts), Path: f.hubProgram, Env: append(os.Environ(), memoryLimit),
+		Name: fmt.Sprintf("hub-%d", f.starts), Path: f.hubProgram, Env: append(os.Environ(), "GOMEMLIMIT="+f.opts.memory),
 		Args: []string{
 			"--standalone", "--data-dir=" + f.data(), "--etcd-servers=" + f.endpoint,
 			"--secure-port=" + strconv.Itoa(f.apiPort), "--gateway-addr=" + loopback(f.gatewayPort), "--metrics-addr=" + loopback(f.metricsPort),
@@ -197,7 +195,7 @@ func (f *fleet) untilReady(ctx context.Context) error {
 			return err
 		}
 		if response, err := client.Do(request); err == nil {
-			response.Body.Close() //nolint:errcheck // nothing is read
+			response.Body.Close()
 			if response.StatusCode == http.StatusOK {
 				return nil
 			}

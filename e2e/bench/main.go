@@ -37,6 +37,7 @@ func main() {
 type options struct {
 	agents, push, releases, foreign int
 	stretch, rest                   time.Duration
+	memory                          string
 }
 
 // bed is what all measurements share. What only some need is made when it is asked for.
@@ -89,8 +90,9 @@ func run(ctx context.Context, args []string) (err error) {
 	flags.IntVar(&b.opts.push, "push", 1000, "how many of them are pushed a render of 1 MiB")
 	flags.IntVar(&b.opts.releases, "releases", 10000, "Releases of the hub that is restarted")
 	flags.IntVar(&b.opts.foreign, "foreign", 50000, "objects on the edge that are not ours")
-	flags.DurationVar(&b.opts.stretch, "stretch", 2*time.Minute, "how long what is idle is looked at, at least")
-	flags.DurationVar(&b.opts.rest, "rest", 45*time.Second, "how long memory is left alone before it is read")
+	flags.DurationVar(&b.opts.stretch, "stretch", 90*time.Second, "how long what is idle is looked at, at least")
+	flags.DurationVar(&b.opts.rest, "rest", 30*time.Second, "how long memory is left alone before it is read")
+	flags.StringVar(&b.opts.memory, "memory", "2GiB", "GOMEMLIMIT of the hub of the simulated agents")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

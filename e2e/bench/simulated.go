@@ -38,6 +38,7 @@ type done struct {
 	Repeated     int64   `json:"repeated"`
 	Received     int64   `json:"received"`
 	Sent         int64   `json:"sent"`
+	Frames       int64   `json:"frames"`
 	Dials        int64   `json:"dials"`
 	Crowd        int64   `json:"crowd"`
 	Shortest     float64 `json:"shortest"`
@@ -99,7 +100,7 @@ func (s *simulated) now() (done, error) {
 	if err != nil {
 		return said, err
 	}
-	defer file.Close() //nolint:errcheck // only read from
+	defer file.Close()
 	const tail = 4 << 10
 	if info, err := file.Stat(); err == nil && info.Size() > tail {
 		if _, err := file.Seek(-tail, io.SeekEnd); err != nil {
@@ -138,6 +139,7 @@ func (f *fleet) now() (done, error) {
 		all.Repeated += d.Repeated
 		all.Received += d.Received
 		all.Sent += d.Sent
+		all.Frames += d.Frames
 		all.Dials += d.Dials
 		all.Crowd = max(all.Crowd, d.Crowd)
 		if all.Shortest == 0 || d.Shortest != 0 && d.Shortest < all.Shortest {

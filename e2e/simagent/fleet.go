@@ -110,9 +110,11 @@ type line struct {
 	// Current agents are connected and know which orders there are for them now.
 	Current  int   `json:"current"`
 	Repeated int64 `json:"repeated"`
-	// Bytes of the connections that carry the websockets, TLS included.
+	// Bytes of the connections that carry the websockets, TLS included, and of the
+	// websockets in both directions without it.
 	Received int64 `json:"received"`
 	Sent     int64 `json:"sent"`
+	Frames   int64 `json:"frames"`
 	Dials    int64 `json:"dials"`
 	// Crowd is the most dials of one agent within ten seconds, Shortest the seconds
 	// between two dials of one agent.
@@ -138,7 +140,7 @@ func (f *fleet) line() line {
 		Seconds: time.Since(f.began).Seconds(), Agents: f.opts.Agents, Accepted: f.stats.accepted.Load(),
 		Refused: f.stats.refused.Load(), Applied: f.stats.applied.Load(), Acknowledged: f.stats.acknowledged.Load(),
 		FetchFailed: f.stats.fetchFailed.Load(), FetchRetried: f.stats.fetchRetried.Load(), Heads: f.stats.heads.Load(),
-		Repeated: f.stats.repeated.Load(), Received: f.stats.wire.received.Load(), Sent: f.stats.wire.sent.Load(),
+		Repeated: f.stats.repeated.Load(), Received: f.stats.wire.received.Load(), Sent: f.stats.wire.sent.Load(), Frames: f.stats.wire.frames.Load(),
 		Dials: f.stats.wire.dials.Load(), Crowd: f.stats.wire.crowd.Load(), Shortest: time.Duration(f.stats.wire.shortest.Load()).Seconds(),
 	}
 	f.mu.Lock()
