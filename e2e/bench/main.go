@@ -87,7 +87,7 @@ func run(ctx context.Context, args []string) (err error) {
 	only := flags.String("only", "", "comma-separated measurements of "+strings.Join(names, ", ")+"; default all, and only then is the page written")
 	page := flags.String("page", "docs/benchmarks.md", "file that is written")
 	flags.IntVar(&b.opts.agents, "agents", 10000, "simulated agents")
-	flags.IntVar(&b.opts.push, "push", 1000, "how many of them are pushed a render of 1 MiB")
+	flags.IntVar(&b.opts.push, "push", 2000, "how many of them are pushed a render of 1 MiB; 0: none, and no more than there are")
 	flags.IntVar(&b.opts.releases, "releases", 10000, "Releases of the hub that is restarted")
 	flags.IntVar(&b.opts.foreign, "foreign", 50000, "objects on the edge that are not ours")
 	flags.DurationVar(&b.opts.stretch, "stretch", 90*time.Second, "how long what is idle is looked at, at least")

@@ -155,6 +155,7 @@ func applyLatency(ctx context.Context, b *bed) error {
 	}
 	b.out.add("kubectl apply on the hub until 10 objects are there", "p50 <= 200 ms, p99 <= 600 ms",
 		"p50 %s, p99 %s (n=%d)", millis(quantile(there, 0.5)), millis(quantile(there, 0.99)), len(there))
+	b.out.unless(quantile(there, 0.5) <= 200*time.Millisecond && quantile(there, 0.99) <= 600*time.Millisecond, profileless)
 	b.out.add("the same until Ready on the hub", "-",
 		"p50 %s, p99 %s", millis(quantile(ready, 0.5)), millis(quantile(ready, 0.99)))
 	return nil
@@ -188,8 +189,10 @@ func driftLatency(ctx context.Context, b *bed) error {
 	}
 	b.out.add("edit of an owned object until repaired, hub up", "p99 <= 500 ms",
 		"p50 %s, p99 %s (n=%d)", millis(quantile(up, 0.5)), millis(quantile(up, 0.99)), len(up))
+	b.out.unless(quantile(up, 0.99) <= 500*time.Millisecond, profileless)
 	b.out.add("the same, hub stopped", "p99 <= 500 ms",
 		"p50 %s, p99 %s (n=%d)", millis(quantile(down, 0.5)), millis(quantile(down, 0.99)), len(down))
+	b.out.unless(quantile(down, 0.99) <= 500*time.Millisecond, profileless)
 	if err := b.hub.Run(ctx); err != nil {
 		return err
 	}
@@ -295,7 +298,9 @@ func bulk(ctx context.Context, b *bed) error {
 	}
 	b.out.add("1,000 objects in 50 Releases: all there / all Ready", "<= 5 s / <= 7 s",
 		"%.1f s / %.1f s", t.at.Sub(start).Seconds(), r.at.Sub(start).Seconds())
+	b.out.unless(t.at.Sub(start) <= 5*time.Second && r.at.Sub(start) <= 7*time.Second, profileless)
 	b.out.add("CPU of the agent for them", "<= 5 s", "%.1f s", (cpuAfter - cpuBefore).Seconds())
+	b.out.unless(cpuAfter-cpuBefore <= 5*time.Second, profileless)
 	figures := map[string]int64{}
 	for _, field := range []string{"RssAnon", "VmRSS", "VmHWM"} {
 		if figures[field], err = memory(pid, field); err != nil {
@@ -304,5 +309,6 @@ func bulk(ctx context.Context, b *bed) error {
 	}
 	b.out.add("agent memory then (all Releases of this run): private / RSS / peak", "<= 20 / 45 / 60 MiB",
 		"%d / %d / %d MiB", figures["RssAnon"]>>10, figures["VmRSS"]>>10, figures["VmHWM"]>>10)
+	b.out.unless(figures["RssAnon"] <= 20<<10 && figures["VmRSS"] <= 45<<10 && figures["VmHWM"] <= 60<<10, profileless)
 	return nil
 }
