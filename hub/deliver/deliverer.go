@@ -50,6 +50,8 @@ type Deliverer struct {
 	ordered map[types.UID]tunnel.Order
 	// buried holds the last order of each deleted Release, by its UID.
 	buried map[types.UID]*Tombstone
+	// newcomers are the Releases that nothing was ordered for yet.
+	newcomers map[types.NamespacedName]newcomer
 	// struck are keys that are no longer needed, and not deleted yet.
 	struck map[string]struct{}
 	// compared says of each Cluster what its agent was asked to give back.
@@ -76,7 +78,7 @@ func New(options Options) (*Deliverer, error) {
 	d := &Deliverer{
 		options: options, keys: append([]ed25519.PublicKey{public}, options.Accept...), clock: options.Clock,
 		loaded: make(chan struct{}), strike: make(chan struct{}, 1),
-		sets: map[types.UID]*set{}, ordered: map[types.UID]tunnel.Order{}, buried: map[types.UID]*Tombstone{},
+		sets: map[types.UID]*set{}, ordered: map[types.UID]tunnel.Order{}, buried: map[types.UID]*Tombstone{}, newcomers: map[types.NamespacedName]newcomer{},
 		struck: map[string]struct{}{}, compared: map[types.UID]*comparison{},
 		onDone: func(types.UID) {}, onCompared: func(types.UID, []string) {},
 		onLeft: func(context.Context, types.UID, int32) error { return nil },

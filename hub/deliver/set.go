@@ -68,6 +68,9 @@ func (d *Deliverer) buildLocked(cluster types.UID, s *set, now time.Time) error 
 	}
 	for uid := range s.buried {
 		t := d.buried[uid]
+		if d.withheldLocked(t) {
+			continue
+		}
 		list = append(list, tunnel.SignedOrder{UID: string(uid), Sequence: t.Sequence, Signed: t.Signed})
 		sequences[string(uid)] = t.Sequence
 	}
@@ -87,15 +90,17 @@ func (d *Deliverer) buildLocked(cluster types.UID, s *set, now time.Time) error 
 // it is gone). It never blocks.
 func (d *Deliverer) ReleaseChanged(old, next *v1alpha1.Release) {
 	if next == nil {
-		d.releaseGone(old.UID)
+		d.releaseGone(old)
 		return
 	}
-	if old != nil && old.UID == next.UID && sameOrder(old.Status.Order, next.Status.Order) {
+	leaves := next.DeletionTimestamp != nil
+	if old != nil && old.UID == next.UID && sameOrder(old.Status.Order, next.Status.Order) && leaves == (old.DeletionTimestamp != nil) {
 		return
 	}
 	order, ok := d.verified(next)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.arriveLocked(next, !ok && !leaves)
 	if before, had := d.ordered[next.UID]; had && (!ok || before.ClusterUID != order.ClusterUID) {
 		d.dropLocked(next.UID, types.UID(before.ClusterUID))
 	}
@@ -117,9 +122,11 @@ func (d *Deliverer) dropLocked(release, cluster types.UID) {
 	}
 }
 
-func (d *Deliverer) releaseGone(release types.UID) {
+func (d *Deliverer) releaseGone(gone *v1alpha1.Release) {
+	release := gone.UID
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.arriveLocked(gone, false)
 	if order, ok := d.ordered[release]; ok {
 		d.dropLocked(release, types.UID(order.ClusterUID))
 	}

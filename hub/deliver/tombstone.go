@@ -28,6 +28,9 @@ type Tombstone struct {
 	At time.Time
 	// Done: the agent has carried it out; the Release is still there.
 	Done bool
+
+	// cluster is the name of its Cluster; empty after a restart.
+	cluster string
 }
 
 func (t *Tombstone) key() string { return Prefix + string(t.ClusterUID) + "/" + t.Release.UID }
@@ -79,7 +82,7 @@ func (d *Deliverer) Bury(ctx context.Context, release *v1alpha1.Release, cluster
 	if err != nil {
 		return Tombstone{}, err
 	}
-	t := &Tombstone{ClusterUID: cluster, Release: order.Release, Verb: verb, Sequence: order.Sequence, Signed: signed, At: order.IssuedAt}
+	t := &Tombstone{ClusterUID: cluster, Release: order.Release, Verb: verb, Sequence: order.Sequence, Signed: signed, At: order.IssuedAt, cluster: release.Spec.ClusterRef.Name}
 	value, err := json.Marshal(signed)
 	if err != nil {
 		return Tombstone{}, fmt.Errorf("encode the last order: %w", err)
