@@ -34,7 +34,10 @@ func TestATokenOfAnotherClusterIsTakenAtOnceAlsoWhenItComesAfterTheHubHasRefused
 	}
 	r.DeleteCluster(r.id.UID)
 	again(t, r)
-	eventually(t, "a refusal", func() bool { n, ok := a.value(t, "convoy_link_refused", tunnel.ReasonClusterUnknown); return ok && n == 1 })
+	eventually(t, "a refusal", func() bool {
+		n, ok := a.value(t, "convoy_link_refused", tunnel.ReasonClusterUnknown)
+		return ok && n == 1
+	})
 	// The Cluster is made anew, and somebody applies the manifests that let it in.
 	other, theirs, err := r.AddCluster("fleet", "edge-1", r.url, time.Hour)
 	if err != nil {

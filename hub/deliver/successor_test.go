@@ -101,4 +101,3 @@ func TestAReleaseOrderWaitsForNobody(t *testing.T) {
 	comes(f, "")
 	equal(t, "orders", map[string]tunnel.Verb{"web": "release"}, f.listed("c1"))
 }
-
