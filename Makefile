@@ -22,7 +22,7 @@ LDFLAGS := -X kumodo.io/convoy/pkg/version.Version=$(VERSION)
 RACE := ./pkg/... ./agent/... ./hub/gateway/... ./hub/report/... ./hub/cache/...
 GOTEST := go test -timeout 10m
 # Packages of e2e at a time: they wait more than they compute.
-AT_ONCE ?= 3
+AT_ONCE ?= 2
 stage := @hack/stage.sh
 
 ##@ Build
