@@ -96,7 +96,7 @@ func (h *host) namespace(t *testing.T, name string) {
 func (h *host) testEmptyNamespace(t *testing.T) {
 	h.namespace(t, "x")
 	began := time.Now()
-	h.kubectl(t, "delete", "namespace", "x", "--timeout=60s")
+	h.kubectl(t, "delete", "namespace", "x", "--timeout=180s")
 	t.Logf("gone after %s", time.Since(began))
 }
 
@@ -122,7 +122,7 @@ func (h *host) testFullNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	h.kubectl(t, "delete", "namespace", "full", "--timeout=60s")
+	h.kubectl(t, "delete", "namespace", "full", "--timeout=180s")
 	t.Logf("gone after %s", time.Since(began))
 }
 
@@ -164,7 +164,7 @@ func (h *host) testKubectl(t *testing.T) {
 
 	waited := make(chan error, 1)
 	go func() {
-		_, err := h.Kubectl(h.ctx, "-n", "work", "wait", "--for=condition=Ready", "rel/web", "--timeout=60s")
+		_, err := h.Kubectl(h.ctx, "-n", "work", "wait", "--for=condition=Ready", "rel/web", "--timeout=180s")
 		waited <- err
 	}()
 	_, err := h.server.Storage().Releases.UpdateStatus(h.ctx, types.NamespacedName{Namespace: "work", Name: "web"}, "", func(r *corev1alpha1.Release) error {
@@ -177,7 +177,7 @@ func (h *host) testKubectl(t *testing.T) {
 	if err := <-waited; err != nil {
 		t.Errorf("wait: %v", err)
 	}
-	h.kubectl(t, "delete", "namespace", "work", "--timeout=60s")
+	h.kubectl(t, "delete", "namespace", "work", "--timeout=180s")
 }
 
 func (h *host) testServerSideApply(t *testing.T) {

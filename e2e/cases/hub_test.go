@@ -68,7 +68,7 @@ func TestHA01LookAlikeNamesAreNeverTakenForEachOther(t *testing.T) {
 	// Cluster edge-a goes, with its Releases: the others are not touched.
 	removed := p.targets[1]
 	hub := p.world.Hub.Plane
-	if _, err := hub.Kubectl(p.ctx, "-n", removed.namespace, "delete", "cluster", removed.cluster, "--timeout=60s"); err != nil {
+	if _, err := hub.Kubectl(p.ctx, "-n", removed.namespace, "delete", "cluster", removed.cluster, "--timeout=180s"); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.pass(p.ctx, 5*time.Second); err != nil {
@@ -84,7 +84,7 @@ func TestHA01LookAlikeNamesAreNeverTakenForEachOther(t *testing.T) {
 	}
 	// Release b goes: only from-b does.
 	for _, target := range []*target{p.targets[0], p.targets[2]} {
-		if _, err := hub.Kubectl(p.ctx, "-n", target.namespace, "delete", "release", "b", "--timeout=60s"); err != nil {
+		if _, err := hub.Kubectl(p.ctx, "-n", target.namespace, "delete", "release", "b", "--timeout=180s"); err != nil {
 			t.Fatal(err)
 		}
 		p.gone(target, "configmap", "from-b")
@@ -122,7 +122,7 @@ func TestHA01TwoHubsInOneClusterAreToldApart(t *testing.T) {
 	other.step("v1")
 	other.is(other.targets[0], "r1", corev1alpha1.ConditionApplied, "False", corev1alpha1.ReasonOwnedByOther)
 	first.same(edge, mine)
-	if _, err := second.Hub.Plane.Kubectl(other.ctx, "-n", other.targets[0].namespace, "delete", "release", "r1", "--timeout=60s"); err != nil {
+	if _, err := second.Hub.Plane.Kubectl(other.ctx, "-n", other.targets[0].namespace, "delete", "release", "r1", "--timeout=180s"); err != nil {
 		t.Fatal(err)
 	}
 	first.same(edge, mine)

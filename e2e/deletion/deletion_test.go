@@ -107,7 +107,7 @@ func absent(ctx context.Context, t *testing.T) {
 	untilCluster(ctx, t, away, edge2, func(c *corev1alpha1.Cluster) bool { return has(c.Status.Conditions, "Ready", "False", "") })
 
 	t.Run("a deleted Release is gone at once, and its workload stays for now", func(t *testing.T) {
-		kubectl(ctx, t, "-n", away, "delete", "release", "plain", "anew", "--timeout=60s")
+		kubectl(ctx, t, "-n", away, "delete", "release", "plain", "anew", "--timeout=180s")
 		if now := objects(ctx, t, world.far); now["plain"] != before["plain"] || now["anew"] != before["anew"] {
 			t.Errorf("workloads now %v, were %v", now, before)
 		}
@@ -203,7 +203,7 @@ func massDelete(ctx context.Context, t *testing.T) {
 			if err := confirm(ctx, as(t, "lead"), install.Releases, team, r.Name, r.Status.HeldDeletion); err != nil {
 				t.Fatal(err)
 			}
-			kubectl(ctx, t, "-n", team, "delete", "release", r.Name, "--timeout=60s")
+			kubectl(ctx, t, "-n", team, "delete", "release", r.Name, "--timeout=180s")
 			removed(ctx, t, world.near, r.Name)
 		}
 		contains(t, refused(ctx, t, "-n", team, "delete", "release", held[2].Name), "its deletion is held")
@@ -260,7 +260,7 @@ func left(ctx context.Context, t *testing.T, namespace string) []string {
 func recreate(ctx context.Context, t *testing.T) {
 	before := objects(ctx, t, world.near)
 	names := left(ctx, t, team)
-	kubectl(ctx, t, "-n", team, "delete", "cluster", edge1, "--timeout=60s")
+	kubectl(ctx, t, "-n", team, "delete", "cluster", edge1, "--timeout=180s")
 	if now := left(ctx, t, team); len(now) != len(names) {
 		t.Fatalf("%d Releases are left of %d", len(now), len(names))
 	}

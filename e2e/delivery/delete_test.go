@@ -28,7 +28,7 @@ func TestADeletedReleaseTakesItsObjectsAndOnlyThem(t *testing.T) {
 	if _, err := shared.edge.Plane.KubectlInput(ctx, copied, "apply", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := shared.hub.Plane.Kubectl(ctx, "-n", team, "delete", "release", ns, "--timeout=60s"); err != nil {
+	if _, err := shared.hub.Plane.Kubectl(ctx, "-n", team, "delete", "release", ns, "--timeout=180s"); err != nil {
 		t.Fatal(err)
 	}
 	if err := harness.WaitGone(ctx, shared.edge.Plane.Dynamic(), configMaps, ns, "ours"); err != nil {
@@ -50,7 +50,7 @@ func TestKeepWorkloadsLeavesEverythingUnmarked(t *testing.T) {
 	if before.GetAnnotations()[corev1alpha1.AnnotationOwner] == "" {
 		t.Error("the object has no owner mark while it is ours")
 	}
-	if _, err := shared.hub.Plane.Kubectl(ctx, "-n", team, "delete", "release", ns, "--timeout=60s"); err != nil {
+	if _, err := shared.hub.Plane.Kubectl(ctx, "-n", team, "delete", "release", ns, "--timeout=180s"); err != nil {
 		t.Fatal(err)
 	}
 	after, err := shared.edge.Plane.Dynamic().Resource(configMaps).Namespace(ns).Get(ctx, "ours", metav1.GetOptions{})

@@ -25,7 +25,7 @@ func TestNamespacesOfTheHostCanBeDeleted(t *testing.T) {
 	if _, err := hub.Kubectl(ctx, "create", "namespace", "x"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := hub.Kubectl(ctx, "delete", "namespace", "x", "--timeout=60s"); err != nil {
+	if _, err := hub.Kubectl(ctx, "delete", "namespace", "x", "--timeout=180s"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -101,7 +101,7 @@ func TestKubectlExplainsEditsAndWaits(t *testing.T) {
 	a := newApp(ctx, t, "kubectl-edit", map[string]string{"app/cm.yaml": configMap("kubectl-edit", "settings", "a", "1")})
 	a.release(ctx, t, a.name, "app")
 	for _, condition := range []string{"Rendered", "Applied", "InSync", "Healthy", "Ready"} {
-		if _, err := hub.Kubectl(ctx, "-n", team, "wait", "--for=condition="+condition, "release/"+a.name, "--timeout=60s"); err != nil {
+		if _, err := hub.Kubectl(ctx, "-n", team, "wait", "--for=condition="+condition, "release/"+a.name, "--timeout=180s"); err != nil {
 			t.Fatal(err)
 		}
 	}

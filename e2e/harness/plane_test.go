@@ -46,7 +46,7 @@ func TestPlane(t *testing.T) {
 		if _, err := p.Kubectl(ctx, "create", "namespace", "empty"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.Kubectl(ctx, "delete", "namespace", "empty", "--timeout=60s"); err != nil {
+		if _, err := p.Kubectl(ctx, "delete", "namespace", "empty", "--timeout=180s"); err != nil {
 			t.Fatal(err)
 		}
 	})
