@@ -78,7 +78,11 @@ func (b *backup) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return fmt.Errorf("writing the file: %w", err)
 	}
-	if err := os.Rename(temp.Name(), path); err != nil {
+	// A link, since a rename would write over an older backup.
+	if err := os.Link(temp.Name(), path); err != nil {
+		return fmt.Errorf("naming the file: %w", err)
+	}
+	if err := os.Remove(temp.Name()); err != nil {
 		return fmt.Errorf("naming the file: %w", err)
 	}
 	if err := temp.Close(); err != nil {

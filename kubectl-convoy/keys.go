@@ -111,6 +111,9 @@ nevertheless: agents that know no other hub CA or order key have to join again.`
 
 // get reads a set.
 func (k *keys) get(ctx context.Context, set string) (*corev1.Secret, error) {
+	if !slices.Contains(keyset.Names(), set) {
+		return nil, fmt.Errorf("%w, one of %s: %q", keyset.ErrUnknownSet, strings.Join(keyset.Names(), ", "), set)
+	}
 	secret, err := k.secrets.Get(ctx, set, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("%s/%s: %w", systemNamespace, set, errNoSet)
@@ -229,11 +232,12 @@ func (k *keys) unneeded(ctx context.Context, set, id string, data map[string][]b
 		return nil
 	}
 	what := map[string]string{
-		keyset.HubCA:      "Clusters whose agent has not been here since the hub started with the new CA",
-		keyset.OrderKey:   "Releases whose order it signed",
-		keyset.SealingKey: "sealed layers that it encrypted",
+		keyset.HubCA: "Clusters whose agent has not been here since the hub started with the new CA (kubectl get clusters -A)",
+		keyset.OrderKey: "Releases whose order it signed: orders are signed anew in the minutes after the hub's start, in manual mode with a sync, " +
+			"and once a Release can be rendered; status.order.keyID tells which",
+		keyset.SealingKey: "sealed layers that it encrypted: they are sealed anew after the hub's start, and its log says what could not be read",
 	}[set]
-	return fmt.Errorf("%w by %d %s", errInUse, key.InUse, what)
+	return fmt.Errorf("%w by %d %s; --force retires it nevertheless", errInUse, key.InUse, what)
 }
 
 // about asks the hub what it is.

@@ -125,6 +125,7 @@ func (r *restore) putKeys(ctx context.Context, secrets map[string]map[string][]b
 	}
 	client := r.client.CoreV1().Secrets(systemNamespace)
 	found := map[string]*corev1.Secret{}
+	same := 0
 	for _, name := range keyset.Names() {
 		secret, err := client.Get(ctx, name, metav1.GetOptions{})
 		switch {
@@ -134,9 +135,17 @@ func (r *restore) putKeys(ctx context.Context, secrets map[string]map[string][]b
 			return fmt.Errorf("reading Secret %s/%s: %w", systemNamespace, name, err)
 		}
 		found[name] = secret
-		if len(secret.Data) > 0 && !r.replace && !maps.EqualFunc(secret.Data, secrets[name], slices.Equal[[]byte]) {
+		equal := maps.EqualFunc(secret.Data, secrets[name], slices.Equal[[]byte])
+		if equal {
+			same++
+		}
+		if len(secret.Data) > 0 && !r.replace && !equal {
 			return fmt.Errorf("secret %s/%s: %w", systemNamespace, name, errOtherKeys)
 		}
+	}
+	if same == len(keyset.Names()) {
+		fmt.Fprintln(r.streams.Out, "The hub's keys are those of the backup already.")
+		return nil
 	}
 	for _, name := range keyset.Names() {
 		if _, err := keyset.List(name, secrets[name]); err != nil {

@@ -52,8 +52,15 @@ func (r *Reporter) Take(ctx context.Context, cluster tunnel.ClusterID, held []tu
 			}
 			continue
 		}
-		if err != nil || !r.fits(order, cluster) {
-			log.Info("An order that was given back is none for this Cluster", "keyID", signed.KeyID)
+		if err != nil {
+			log.Info("What was given back is no order of this hub", "keyID", signed.KeyID)
+			continue
+		}
+		if !r.fits(order, cluster) {
+			log.Info("An order that was given back is none for this Cluster", "release", order.Release.Namespace+"/"+order.Release.Name, "sequence", order.Sequence)
+			if _, here := r.options.Releases.ReleaseByUID(types.UID(order.Release.UID)); here {
+				taken = append(taken, order.Release.UID) // of the Cluster before; nothing is lost with it
+			}
 			continue
 		}
 		took, err := r.takeOne(ctx, cluster, order, signed)

@@ -172,6 +172,20 @@ func TestAReleaseOfAClusterThatIsGoneIsUnknownToTheOneThatWasMadeAnew(t *testing
 	})
 }
 
+// A Cluster was deleted and made again under its name, and the agent joined anew: it
+// still holds the order of the Cluster before, whose Release is here.
+func TestAnOrderOfTheClusterBeforeThatHasItsReleaseIsNotCountedAsLost(t *testing.T) {
+	inside(t, func(t *testing.T, h *hub) {
+		key := h.ordered(t, "web")
+		h.reporter.Compared("c1", []string{"uid-web"})
+		h.take(t, h.held(t, "web", 20, func(o *tunnel.Order) { o.ClusterUID = "c0" }))
+		pass(time.Minute)
+		equal(t, "behind", "", h.behind(t))
+		r, _ := h.Release(key)
+		equal(t, "sequence", int64(10), r.Status.Sequence)
+	})
+}
+
 func TestARestartedHubKeepsWhatItKnewToBeLostUntilTheAgentHasSaidIt(t *testing.T) {
 	inside(t, func(t *testing.T, h *hub) {
 		before := corev1alpha1.ClusterStatus{

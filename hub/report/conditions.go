@@ -56,6 +56,8 @@ type Silence struct {
 	Reason string
 	// Cluster is its name.
 	Cluster string
+	// Dialled: the hub dials it, so that no agent goes on in it.
+	Dialled bool
 	// LastReport is when the Release's state was last recorded; zero: never.
 	LastReport time.Time
 }
@@ -257,8 +259,11 @@ func (c composer) state(kind string) answer {
 			return c.stays(kind, missing)
 		}
 		message := fmt.Sprintf("nothing is heard of cluster %q; the agent goes on enforcing", c.Silent.Cluster)
-		if c.Silent.Reason == v1alpha1.ReasonClusterNotReady {
+		switch {
+		case c.Silent.Reason == v1alpha1.ReasonClusterNotReady:
 			message = fmt.Sprintf("cluster %q does not exist", c.Silent.Cluster)
+		case c.Silent.Dialled:
+			message = fmt.Sprintf("the hub does not reach cluster %q; nothing is repaired there meanwhile", c.Silent.Cluster)
 		}
 		if !c.Silent.LastReport.IsZero() {
 			message += "; state last recorded at " + c.Silent.LastReport.UTC().Format(time.RFC3339)

@@ -4,10 +4,12 @@ package report
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
@@ -311,6 +313,24 @@ func TestClusterConditionsFollowTheSession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, short(clusterConditions(clusterObserved{previous: test.previous, status: &test.status, now: later.Time}))); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatIsSaidOfASilentClusterDependsOnWhoRepairsThere(t *testing.T) {
+	for name, c := range map[string]struct {
+		silence Silence
+		want    string
+	}{
+		"one with an agent":                {Silence{Reason: "Disconnected", Cluster: "edge"}, "the agent goes on enforcing"},
+		"one that the hub dials by itself": {Silence{Reason: "Disconnected", Cluster: "edge", Dialled: true}, "nothing is repaired there meanwhile"},
+		"one that does not exist":          {Silence{Reason: "ClusterNotReady", Cluster: "edge"}, "does not exist"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := conditions(observed{Generation: 1, PreviousGeneration: 1, Previous: settled(1), Ordered: 10, PreviousOrdered: 10, Silent: &c.silence})
+			if message := meta.FindStatusCondition(got, "InSync").Message; !strings.Contains(message, c.want) {
+				t.Errorf("said %q, want %q in it", message, c.want)
 			}
 		})
 	}

@@ -96,7 +96,7 @@ func clusterReady(o clusterObserved) metav1.Condition {
 		said = nil
 	}
 	agent := o.status.Agent
-	dials := o.mode == v1alpha1.ConnectionModeAgentless || o.mode == v1alpha1.ConnectionModeInCluster
+	dials := dialled(o.mode)
 	switch {
 	case agent != nil && agent.RevokedAt != nil:
 		return is(metav1.ConditionFalse, v1alpha1.ReasonRevoked,
@@ -144,4 +144,9 @@ func clusterBehind(o clusterObserved) (metav1.Condition, bool) {
 		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHubBehind,
 		Message: "the agent holds what this hub has lost; nothing is rolled back or deleted: " + strings.Join(parts, "; "),
 	}, true
+}
+
+// dialled says whether the hub dials a cluster itself.
+func dialled(mode v1alpha1.ConnectionMode) bool {
+	return mode == v1alpha1.ConnectionModeAgentless || mode == v1alpha1.ConnectionModeInCluster
 }

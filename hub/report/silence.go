@@ -84,10 +84,13 @@ func (r *Reporter) sweep(ctx context.Context, key types.NamespacedName, limiter 
 	for _, listed := range r.options.Releases.ReleasesByCluster(key) {
 		silence := Silence{Reason: v1alpha1.ReasonDisconnected, Cluster: key.Name}
 		cluster, ok := r.options.Clusters.Cluster(key)
-		if !ok {
+		switch {
+		case !ok:
 			silence.Reason = v1alpha1.ReasonClusterNotReady
-		} else if cluster.Status.Reachable {
+		case cluster.Status.Reachable:
 			return failures
+		default:
+			silence.Dialled = dialled(cluster.Spec.ConnectionMode)
 		}
 		release, ok := r.options.Releases.ReleaseByUID(listed.UID)
 		// One that is being deleted goes in a moment, unless it waits for the cluster.
