@@ -105,6 +105,19 @@ func (m *memory) putLocked(s spec) record {
 	return *m.have
 }
 
+// stored is the Lease as it is.
+func (m *memory) stored() spec {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.have.spec
+}
+
+func (m *memory) called() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.calls)
+}
+
 func (m *memory) holder() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -174,13 +187,13 @@ func TestOnlyOneOfTwoAgentsWorksAndTheCallsAreFew(t *testing.T) {
 		for range 600 {
 			pass(time.Second)
 			if !a.working() || b.working() {
-				t.Fatalf("after %d s a works %v and b %v", len(m.calls), a.working(), b.working())
+				t.Fatalf("after %d s a works %v and b %v", m.called(), a.working(), b.working())
 			}
 		}
-		if n := len(m.calls); n > 2+2*600/20+2 {
+		if n := m.called(); n > 2+2*600/20+2 {
 			t.Errorf("%d calls in ten minutes", n)
 		}
-		if n := m.have.spec.transitions; n != 0 {
+		if n := m.stored().transitions; n != 0 {
 			t.Errorf("%d changes of the holder", n)
 		}
 		b.cancel()
@@ -203,7 +216,7 @@ func TestTheOtherTakesOverWhenTheLeaseOfAKilledAgentHasRunOut(t *testing.T) {
 		if !a.working() {
 			a, b = b, a
 		}
-		last := m.have.spec.renewed
+		last := m.stored().renewed
 		if err := a.kill(); err != nil {
 			t.Error(err)
 		}
@@ -214,7 +227,7 @@ func TestTheOtherTakesOverWhenTheLeaseOfAKilledAgentHasRunOut(t *testing.T) {
 		if d := b.began.Sub(last); d < Duration || d > Duration+RenewEvery {
 			t.Errorf("took over %s after the last renewal", d)
 		}
-		if n := m.have.spec.transitions; n != 1 {
+		if n := m.stored().transitions; n != 1 {
 			t.Errorf("%d changes of the holder, want 1", n)
 		}
 		b.cancel()

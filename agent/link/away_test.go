@@ -58,7 +58,9 @@ func TestARefusalIsNamedInAMetricUntilTheHubTakesTheAgentBack(t *testing.T) {
 	h.cut()
 	h.wait(t, "three refusals", func() bool { return len(h.hellos) >= 4 })
 	eventually(t, "the reason in the metric", func() bool { n, _ := a.value(t, "convoy_link_refused", "Revoked"); return n == 1 })
-	h.change(func() { h.refuse.Reason = "something that is no reason" })
+	h.change(func() {
+		h.refuse = &tunnel.Problem{Reason: "something that is no reason", Message: "by an administrator"}
+	})
 	eventually(t, "another reason", func() bool { n, _ := a.value(t, "convoy_link_refused", "Other"); return n == 1 })
 	if _, ok := a.value(t, "convoy_link_refused", "Revoked"); ok {
 		t.Error("the reason before is still shown")

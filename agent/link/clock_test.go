@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -175,15 +176,17 @@ func refuseAll(context.Context, string, string) (net.Conn, error) { return nil, 
 func TestAHubWhoseClockRanAheadForAWhileIsFoundAgainWhenItIsPutRight(t *testing.T) {
 	fake(t, func(t *testing.T, r *rig) {
 		r.options.Built = time.Now()
+		var ahead atomic.Int64
+		r.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 		r.run(t)
 		pass(time.Second)
-		r.Now = func() time.Time { return time.Now().Add(1000 * 24 * time.Hour) }
+		ahead.Store(int64(1000 * 24 * time.Hour))
 		g := r.restartAfter(t, time.Minute)
 		pass(link.DefaultBackoff().Max + time.Minute)
 		if !g.Sessions().Connected(r.id.UID) {
 			t.Error("a hub whose clock is ahead is not served")
 		}
-		r.Now = time.Now
+		ahead.Store(0)
 		g = r.restartAfter(t, time.Minute)
 		pass(link.DefaultBackoff().RefusedMax + time.Minute)
 		if !g.Sessions().Connected(r.id.UID) {
