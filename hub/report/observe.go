@@ -246,5 +246,11 @@ func (r *Reporter) writeReport(ctx context.Context, uid types.UID, report *tunne
 			"release", release.Namespace+"/"+release.Name, "sequence", report.Sequence)
 		return fmt.Errorf("write the report of %s/%s: %w", release.Namespace, release.Name, err)
 	}
+	// The cluster may have been lost since the report came, and the sweep have passed
+	// here before the write.
+	key := types.NamespacedName{Namespace: release.Namespace, Name: release.Spec.ClusterRef.Name}
+	if cluster, ok := r.options.Clusters.Cluster(key); !ok || !cluster.Status.Reachable {
+		r.sweeps.Add(key)
+	}
 	return nil
 }
