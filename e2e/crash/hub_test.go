@@ -189,6 +189,10 @@ func TestAHubKilledAtAnyWriteOfARolloutEndsInTheStateOfAnUndisturbedRun(t *testi
 	queue := hubJobs(calls)
 	began, kills := time.Now(), 0
 	for _, j := range queue {
+		// A fresh agent: one whose sessions end again and again dials less and less often.
+		if err := errors.Join(w.agent.Kill9(ctx), w.agent.Start(ctx)); err != nil {
+			t.Fatal(err)
+		}
 		var before map[string]string
 		for i, phase := range phases {
 			limited, cancel := context.WithTimeoutCause(ctx, patience, errors.New("it took too long"))
