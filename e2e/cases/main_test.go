@@ -5,7 +5,6 @@ package cases
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -40,11 +39,6 @@ func run(m *testing.M) (code int, err error) {
 	shared, err = Start(ctx)
 	defer func() { err = errors.Join(err, shared.Close(ctx)) }()
 	if err != nil {
-		return 1, err
-	}
-	// The cases mostly wait, and for longer than there are processors.
-	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil {
 		return 1, err
 	}
 	return m.Run(), nil

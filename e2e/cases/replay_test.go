@@ -26,7 +26,6 @@ var whole = []string{"PR-06", "PR-07"}
 // TestEveryCaseFileIsReplayed: the player plays each to its end, prints what it found at
 // each check, and leaves out no step. What is true is asserted elsewhere, by id.
 func TestEveryCaseFileIsReplayed(t *testing.T) {
-	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no case files: %v", err)

@@ -229,7 +229,7 @@ func TestAHubKilledAtAnyWriteOfARolloutEndsInTheStateOfAnUndisturbedRun(t *testi
 // takes some seconds to come back to a hub, so that each kill costs them.
 func hubJobs(writes []int) []job {
 	if !soak() {
-		return []job{{[]int{3, 0, 2}, false}, {[]int{0, 2, 0}, true}}
+		return []job{{[]int{3, 2, 2}, false}, {[]int{2, 3, 0}, true}}
 	}
 	longest := 0
 	for _, n := range writes {
