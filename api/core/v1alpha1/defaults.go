@@ -28,6 +28,24 @@ func SetReleaseDefaults(r *Release) {
 	if r.Spec.Content.Path == "" {
 		r.Spec.Content.Path = DefaultContentPath
 	}
+	if helm := r.Spec.Content.Helm; helm != nil {
+		if helm.CRDs == "" {
+			helm.CRDs = CRDsApply
+		}
+		for i := range helm.ValuesFrom {
+			if helm.ValuesFrom[i].Key == "" {
+				helm.ValuesFrom[i].Key = DefaultValuesKey
+			}
+		}
+	}
+	for i := range r.Spec.Mutations {
+		if from := r.Spec.Mutations[i].From; from != nil && from.Kind == "" {
+			from.Kind = ReferenceConfigMap
+		}
+	}
+	if r.Spec.Images.Policy == "" {
+		r.Spec.Images.Policy = ImagesAsIs
+	}
 	p := &r.Spec.SyncPolicy
 	if p.Automatic == nil {
 		p.Automatic = truePointer()
@@ -69,6 +87,36 @@ func (s *ClusterSpec) SecretNames() []string {
 	}
 	if ca != nil && (kubeconfig == nil || kubeconfig.SecretRef.Name != ca.Name) {
 		names = append(names, ca.Name)
+	}
+	return names
+}
+
+// SecretNames lists the Secrets that the spec refers to by a fixed name, each once,
+// in the order values, mutations, images. A name that holds a template is not one: it
+// is checked where it is resolved, and only ConfigMaps may have one.
+func (s *ReleaseSpec) SecretNames() []string {
+	var names []string
+	seen := map[string]bool{"": true}
+	add := func(name string) {
+		if !seen[name] {
+			seen[name] = true
+			names = append(names, name)
+		}
+	}
+	if s.Content.Helm != nil {
+		for _, from := range s.Content.Helm.ValuesFrom {
+			if from.Kind == ReferenceSecret {
+				add(from.Name)
+			}
+		}
+	}
+	for _, mutation := range s.Mutations {
+		if mutation.From != nil && mutation.From.Kind == ReferenceSecret {
+			add(mutation.From.Name)
+		}
+	}
+	for _, ref := range s.Images.SecretRefs {
+		add(ref.Name)
 	}
 	return names
 }

@@ -30,6 +30,19 @@ type ReleaseSpec struct {
 	// content says what of the source to deploy.
 	// +optional
 	Content ReleaseContent `json:"content,omitempty"`
+	// targetNamespace is where namespaced objects go that name no namespace; default:
+	// the Release's own namespace. Created on the target when it is missing, and never
+	// pruned. Changing it moves what was applied there.
+	// +optional
+	TargetNamespace string `json:"targetNamespace,omitempty"`
+	// mutations change the objects of the render, in order, before they are stored. At
+	// most 64.
+	// +optional
+	// +listType=atomic
+	Mutations []Mutation `json:"mutations,omitempty"`
+	// images says what becomes of the images of containers.
+	// +optional
+	Images ReleaseImages `json:"images,omitempty"`
 	// syncPolicy says when and how a new render is applied.
 	// +optional
 	SyncPolicy SyncPolicy `json:"syncPolicy,omitempty"`
@@ -44,35 +57,18 @@ type ClusterReference struct {
 	Name string `json:"name"`
 }
 
-// SourceKindGitRepository is the kind of source that this build knows.
-const SourceKindGitRepository = "GitRepository"
-
 // SourceReference names a source of the same namespace.
 type SourceReference struct {
-	// kind of the source: GitRepository.
+	// kind of the source: GitRepository, HelmRegistry or OCIRegistry.
 	Kind string `json:"kind"`
 	// name of the source.
 	Name string `json:"name"`
-	// revision, if set, is used instead of what the source's ref says: a commit
-	// (40 hexadecimal digits), a tag or a branch.
+	// revision, if set, is used instead of what the source's ref says: of a
+	// GitRepository a commit (40 hexadecimal digits), a tag, a branch or a full ref; of
+	// a HelmRegistry a version or range; of an OCIRegistry a tag or sha256:<hex>.
 	// +optional
 	Revision string `json:"revision,omitempty"`
 }
-
-// ReleaseContent says what of a source is deployed.
-type ReleaseContent struct {
-	// path of a file or folder in the source, relative, with slashes; default ".".
-	// +optional
-	Path string `json:"path,omitempty"`
-	// manifests: the YAML and JSON files under path are the objects. The default
-	// when nothing else is given.
-	// +optional
-	Manifests *ManifestsContent `json:"manifests,omitempty"`
-}
-
-// ManifestsContent has no fields yet: every .yaml, .yml and .json file under the
-// path is read, in the order of their paths.
-type ManifestsContent struct{}
 
 // ConflictPolicy says what happens to a field that another manager owns and
 // that convoy never applied before.
@@ -196,6 +192,11 @@ type ReleaseStatus struct {
 	// lastForceRequest is the value of the force annotation last acted on.
 	// +optional
 	LastForceRequest string `json:"lastForceRequest,omitempty"`
+	// checkedSecrets are the references to Secrets whose use was checked for the user
+	// who wrote them. The hub reads no other.
+	// +optional
+	// +listType=set
+	CheckedSecrets []string `json:"checkedSecrets,omitempty"`
 	// adopted is set while the Release runs an order that this hub had lost and the
 	// agent gave back.
 	// +optional
@@ -220,6 +221,18 @@ type RenderStatus struct {
 	// renderer is the version that made it: provenance, never a key.
 	// +optional
 	Renderer string `json:"renderer,omitempty"`
+	// targetNamespace that it was made for.
+	// +optional
+	TargetNamespace string `json:"targetNamespace,omitempty"`
+	// provenance: what it was made of.
+	// +optional
+	Provenance *Provenance `json:"provenance,omitempty"`
+	// reads are the facts that the render really read, as in cluster.region or
+	// capabilities.api:monitoring.coreos.com/v1: inputsHash is over these and no others.
+	// At most 128; a class with more is named whole, as in cluster.*.
+	// +optional
+	// +listType=atomic
+	Reads []string `json:"reads,omitempty"`
 }
 
 // LayerReference points at a blob of the render store.
@@ -365,6 +378,12 @@ type HistoryEntry struct {
 	// sourceRevision it was made of.
 	// +optional
 	SourceRevision string `json:"sourceRevision,omitempty"`
+	// targetNamespace that it was made for.
+	// +optional
+	TargetNamespace string `json:"targetNamespace,omitempty"`
+	// provenance: what it was made of.
+	// +optional
+	Provenance *Provenance `json:"provenance,omitempty"`
 	// sequence of the order that applied it.
 	// +optional
 	Sequence int64 `json:"sequence,omitempty"`

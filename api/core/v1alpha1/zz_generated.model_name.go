@@ -88,6 +88,16 @@ func (in HeldDeletion) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in HelmChart) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.HelmChart"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in HelmContent) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.HelmContent"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in HistoryEntry) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.HistoryEntry"
 }
@@ -110,6 +120,11 @@ func (in HubList) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in HubStatus) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.HubStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ImageSecretReference) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.ImageSecretReference"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -138,6 +153,11 @@ func (in KubeconfigAuth) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in KustomizeContent) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.KustomizeContent"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in LayerReference) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.LayerReference"
 }
@@ -145,6 +165,21 @@ func (in LayerReference) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ManifestsContent) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.ManifestsContent"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Mutation) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.Mutation"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MutationSource) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.MutationSource"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MutationTarget) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.MutationTarget"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -168,6 +203,11 @@ func (in OrderStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Provenance) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.Provenance"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PrunePolicy) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.PrunePolicy"
 }
@@ -180,6 +220,11 @@ func (in Release) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ReleaseContent) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.ReleaseContent"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ReleaseImages) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.ReleaseImages"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -245,4 +290,9 @@ func (in SyncRequest) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in UnknownRelease) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.UnknownRelease"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ValuesReference) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.ValuesReference"
 }

@@ -31,14 +31,36 @@ type GitRepositorySpec struct {
 	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
 	// secretRef names a Secret with the credentials: username and password, or
-	// token (bearerToken), or identity (a private key) with known_hosts. Whoever
-	// writes this field must be allowed to get that Secret.
+	// token (bearerToken), or identity (a private key) with known_hosts, or tls.crt and
+	// tls.key for a client certificate. Whoever writes this field must be allowed to get
+	// that Secret.
 	// +optional
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
 	// caSecretRef names a Secret whose key ca.crt holds the certificates to trust
 	// for https, PEM.
 	// +optional
 	CASecretRef *SecretReference `json:"caSecretRef,omitempty"`
+	// webhook lets a push be told at once.
+	// +optional
+	Webhook *SourceWebhook `json:"webhook,omitempty"`
+}
+
+// Types of webhooks.
+const (
+	// WebhookGitHub: X-Hub-Signature-256 over the body.
+	WebhookGitHub = "github"
+	// WebhookGeneric: X-Convoy-Signature: sha256=<hex> of the same kind.
+	WebhookGeneric = "generic"
+)
+
+// SourceWebhook says how a source tells of changes. A call asks the source again; it
+// is taken for no more than a hint.
+type SourceWebhook struct {
+	// type: github or generic.
+	Type string `json:"type"`
+	// secretRef names a Secret whose key token is that of the HMAC. Whoever writes this
+	// field must be allowed to get that Secret.
+	SecretRef SecretReference `json:"secretRef"`
 }
 
 // SecretReference names a Secret of the same namespace.
@@ -61,6 +83,9 @@ type GitRef struct {
 	// commit: 40 hexadecimal digits.
 	// +optional
 	Commit string `json:"commit,omitempty"`
+	// name of a ref in full: refs/heads/main, refs/tags/v1, refs/pull/7/head.
+	// +optional
+	Name string `json:"name,omitempty"`
 }
 
 // GitRepositoryStatus is written by the hub alone.

@@ -33,6 +33,56 @@ func (in GitRepositoryStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in HelmRegistry) OpenAPIModelName() string {
+	return "io.kumodo.convoy.source.v1alpha1.HelmRegistry"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in HelmRegistryList) OpenAPIModelName() string {
+	return "io.kumodo.convoy.source.v1alpha1.HelmRegistryList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in HelmRegistrySpec) OpenAPIModelName() string {
+	return "io.kumodo.convoy.source.v1alpha1.HelmRegistrySpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in OCIRef) OpenAPIModelName() string {
+	return "io.kumodo.convoy.source.v1alpha1.OCIRef"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in OCIRegistry) OpenAPIModelName() string {
+	return "io.kumodo.convoy.source.v1alpha1.OCIRegistry"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in OCIRegistryList) OpenAPIModelName() string {
+	return "io.kumodo.convoy.source.v1alpha1.OCIRegistryList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in OCIRegistrySpec) OpenAPIModelName() string {
+	return "io.kumodo.convoy.source.v1alpha1.OCIRegistrySpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SecretReference) OpenAPIModelName() string {
 	return "io.kumodo.convoy.source.v1alpha1.SecretReference"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in SourceStatus) OpenAPIModelName() string {
+	return "io.kumodo.convoy.source.v1alpha1.SourceStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in SourceVerify) OpenAPIModelName() string {
+	return "io.kumodo.convoy.source.v1alpha1.SourceVerify"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in SourceWebhook) OpenAPIModelName() string {
+	return "io.kumodo.convoy.source.v1alpha1.SourceWebhook"
 }

@@ -89,25 +89,34 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ConfirmRequest{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_ConfirmRequest(ref),
 		v1alpha1.DeletionPolicy{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_DeletionPolicy(ref),
 		v1alpha1.HeldDeletion{}.OpenAPIModelName():              schema_convoy_api_core_v1alpha1_HeldDeletion(ref),
+		v1alpha1.HelmChart{}.OpenAPIModelName():                 schema_convoy_api_core_v1alpha1_HelmChart(ref),
+		v1alpha1.HelmContent{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_HelmContent(ref),
 		v1alpha1.HistoryEntry{}.OpenAPIModelName():              schema_convoy_api_core_v1alpha1_HistoryEntry(ref),
 		v1alpha1.Hub{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_Hub(ref),
 		v1alpha1.HubKey{}.OpenAPIModelName():                    schema_convoy_api_core_v1alpha1_HubKey(ref),
 		v1alpha1.HubList{}.OpenAPIModelName():                   schema_convoy_api_core_v1alpha1_HubList(ref),
 		v1alpha1.HubStatus{}.OpenAPIModelName():                 schema_convoy_api_core_v1alpha1_HubStatus(ref),
+		v1alpha1.ImageSecretReference{}.OpenAPIModelName():      schema_convoy_api_core_v1alpha1_ImageSecretReference(ref),
 		v1alpha1.InventoryEntry{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_InventoryEntry(ref),
 		v1alpha1.JoinRequest{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_JoinRequest(ref),
 		v1alpha1.JoinRequestSpec{}.OpenAPIModelName():           schema_convoy_api_core_v1alpha1_JoinRequestSpec(ref),
 		v1alpha1.JoinRequestStatus{}.OpenAPIModelName():         schema_convoy_api_core_v1alpha1_JoinRequestStatus(ref),
 		v1alpha1.KubeconfigAuth{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_KubeconfigAuth(ref),
+		v1alpha1.KustomizeContent{}.OpenAPIModelName():          schema_convoy_api_core_v1alpha1_KustomizeContent(ref),
 		v1alpha1.LayerReference{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_LayerReference(ref),
 		v1alpha1.ManifestsContent{}.OpenAPIModelName():          schema_convoy_api_core_v1alpha1_ManifestsContent(ref),
+		v1alpha1.Mutation{}.OpenAPIModelName():                  schema_convoy_api_core_v1alpha1_Mutation(ref),
+		v1alpha1.MutationSource{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_MutationSource(ref),
+		v1alpha1.MutationTarget{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_MutationTarget(ref),
 		v1alpha1.ObjectCounts{}.OpenAPIModelName():              schema_convoy_api_core_v1alpha1_ObjectCounts(ref),
 		v1alpha1.ObjectException{}.OpenAPIModelName():           schema_convoy_api_core_v1alpha1_ObjectException(ref),
 		v1alpha1.Operation{}.OpenAPIModelName():                 schema_convoy_api_core_v1alpha1_Operation(ref),
 		v1alpha1.OrderStatus{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_OrderStatus(ref),
+		v1alpha1.Provenance{}.OpenAPIModelName():                schema_convoy_api_core_v1alpha1_Provenance(ref),
 		v1alpha1.PrunePolicy{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_PrunePolicy(ref),
 		v1alpha1.Release{}.OpenAPIModelName():                   schema_convoy_api_core_v1alpha1_Release(ref),
 		v1alpha1.ReleaseContent{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_ReleaseContent(ref),
+		v1alpha1.ReleaseImages{}.OpenAPIModelName():             schema_convoy_api_core_v1alpha1_ReleaseImages(ref),
 		v1alpha1.ReleaseInventory{}.OpenAPIModelName():          schema_convoy_api_core_v1alpha1_ReleaseInventory(ref),
 		v1alpha1.ReleaseInventoryList{}.OpenAPIModelName():      schema_convoy_api_core_v1alpha1_ReleaseInventoryList(ref),
 		v1alpha1.ReleaseList{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_ReleaseList(ref),
@@ -121,12 +130,23 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.SyncPolicy{}.OpenAPIModelName():                schema_convoy_api_core_v1alpha1_SyncPolicy(ref),
 		v1alpha1.SyncRequest{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_SyncRequest(ref),
 		v1alpha1.UnknownRelease{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_UnknownRelease(ref),
+		v1alpha1.ValuesReference{}.OpenAPIModelName():           schema_convoy_api_core_v1alpha1_ValuesReference(ref),
 		sourcev1alpha1.GitRef{}.OpenAPIModelName():              schema_convoy_api_source_v1alpha1_GitRef(ref),
 		sourcev1alpha1.GitRepository{}.OpenAPIModelName():       schema_convoy_api_source_v1alpha1_GitRepository(ref),
 		sourcev1alpha1.GitRepositoryList{}.OpenAPIModelName():   schema_convoy_api_source_v1alpha1_GitRepositoryList(ref),
 		sourcev1alpha1.GitRepositorySpec{}.OpenAPIModelName():   schema_convoy_api_source_v1alpha1_GitRepositorySpec(ref),
 		sourcev1alpha1.GitRepositoryStatus{}.OpenAPIModelName(): schema_convoy_api_source_v1alpha1_GitRepositoryStatus(ref),
+		sourcev1alpha1.HelmRegistry{}.OpenAPIModelName():        schema_convoy_api_source_v1alpha1_HelmRegistry(ref),
+		sourcev1alpha1.HelmRegistryList{}.OpenAPIModelName():    schema_convoy_api_source_v1alpha1_HelmRegistryList(ref),
+		sourcev1alpha1.HelmRegistrySpec{}.OpenAPIModelName():    schema_convoy_api_source_v1alpha1_HelmRegistrySpec(ref),
+		sourcev1alpha1.OCIRef{}.OpenAPIModelName():              schema_convoy_api_source_v1alpha1_OCIRef(ref),
+		sourcev1alpha1.OCIRegistry{}.OpenAPIModelName():         schema_convoy_api_source_v1alpha1_OCIRegistry(ref),
+		sourcev1alpha1.OCIRegistryList{}.OpenAPIModelName():     schema_convoy_api_source_v1alpha1_OCIRegistryList(ref),
+		sourcev1alpha1.OCIRegistrySpec{}.OpenAPIModelName():     schema_convoy_api_source_v1alpha1_OCIRegistrySpec(ref),
 		sourcev1alpha1.SecretReference{}.OpenAPIModelName():     schema_convoy_api_source_v1alpha1_SecretReference(ref),
+		sourcev1alpha1.SourceStatus{}.OpenAPIModelName():        schema_convoy_api_source_v1alpha1_SourceStatus(ref),
+		sourcev1alpha1.SourceVerify{}.OpenAPIModelName():        schema_convoy_api_source_v1alpha1_SourceVerify(ref),
+		sourcev1alpha1.SourceWebhook{}.OpenAPIModelName():       schema_convoy_api_source_v1alpha1_SourceWebhook(ref),
 	}
 }
 
@@ -3620,6 +3640,120 @@ func schema_convoy_api_core_v1alpha1_HeldDeletion(ref common.ReferenceCallback) 
 	}
 }
 
+func schema_convoy_api_core_v1alpha1_HelmChart(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "HelmChart names a chart of a HelmRegistry.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the chart, as in the index; of an oci:// registry the path below its URL.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"version": {
+						SchemaProps: spec.SchemaProps{
+							Description: "version or semver range; default: the highest that is no pre-release. The source's revision, if given, is used instead. sha256:<hex> pins a digest.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_HelmContent(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "HelmContent says how a chart is rendered.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"chart": {
+						SchemaProps: spec.SchemaProps{
+							Description: "chart in a HelmRegistry; refused with other sources.",
+							Ref:         ref(v1alpha1.HelmChart{}.OpenAPIModelName()),
+						},
+					},
+					"releaseName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "releaseName that templates see; default: the Release's own name. At most 53 characters, as Helm has it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"valuesFiles": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "valuesFiles of the source, relative to the chart, in order; one that leaves the source is refused, one that is missing is an error. At most 32.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"valuesFrom": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "valuesFrom takes values from ConfigMaps and Secrets of the Release's namespace, in order, over those of valuesFiles. At most 32.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ValuesReference{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"values": {
+						SchemaProps: spec.SchemaProps{
+							Description: "values are put over all others. A field that is null removes a default.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+					"crds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "crds: Apply (default) or Skip, for the chart's crds folder.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"skipSchemaValidation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "skipSchemaValidation leaves values.schema.json out of account; default false.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			runtime.RawExtension{}.OpenAPIModelName(), v1alpha1.HelmChart{}.OpenAPIModelName(), v1alpha1.ValuesReference{}.OpenAPIModelName()},
+	}
+}
+
 func schema_convoy_api_core_v1alpha1_HistoryEntry(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -3649,6 +3783,19 @@ func schema_convoy_api_core_v1alpha1_HistoryEntry(ref common.ReferenceCallback) 
 							Format:      "",
 						},
 					},
+					"targetNamespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetNamespace that it was made for.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"provenance": {
+						SchemaProps: spec.SchemaProps{
+							Description: "provenance: what it was made of.",
+							Ref:         ref(v1alpha1.Provenance{}.OpenAPIModelName()),
+						},
+					},
 					"sequence": {
 						SchemaProps: spec.SchemaProps{
 							Description: "sequence of the order that applied it.",
@@ -3674,7 +3821,7 @@ func schema_convoy_api_core_v1alpha1_HistoryEntry(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			v1.Time{}.OpenAPIModelName(), v1alpha1.LayerReference{}.OpenAPIModelName()},
+			v1.Time{}.OpenAPIModelName(), v1alpha1.LayerReference{}.OpenAPIModelName(), v1alpha1.Provenance{}.OpenAPIModelName()},
 	}
 }
 
@@ -3869,6 +4016,28 @@ func schema_convoy_api_core_v1alpha1_HubStatus(ref common.ReferenceCallback) com
 		},
 		Dependencies: []string{
 			v1alpha1.HubKey{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_ImageSecretReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ImageSecretReference names a Secret of the same namespace.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the Secret.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
 	}
 }
 
@@ -4144,6 +4313,17 @@ func schema_convoy_api_core_v1alpha1_KubeconfigAuth(ref common.ReferenceCallback
 	}
 }
 
+func schema_convoy_api_core_v1alpha1_KustomizeContent(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "KustomizeContent has no fields: what a kustomization does stands in its files.",
+				Type:        []string{"object"},
+			},
+		},
+	}
+}
+
 func schema_convoy_api_core_v1alpha1_LayerReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -4178,8 +4358,161 @@ func schema_convoy_api_core_v1alpha1_ManifestsContent(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ManifestsContent has no fields yet: every .yaml, .yml and .json file under the path is read, in the order of their paths.",
+				Description: "ManifestsContent has no fields: every .yaml, .yml and .json file under the path is read, in the order of their paths.",
 				Type:        []string{"object"},
+			},
+		},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_Mutation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Mutation changes objects of the render, in the order of the list.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name for messages; default: its place in the list.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"if": {
+						SchemaProps: spec.SchemaProps{
+							Description: "if is a CEL expression over cluster, self and object; a mutation is left out where it is false. Default: true.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type: goTemplate, jsonPatch or mergePatch. Only a goTemplate body is a template.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"target": {
+						SchemaProps: spec.SchemaProps{
+							Description: "target selects objects; default: all.",
+							Ref:         ref(v1alpha1.MutationTarget{}.OpenAPIModelName()),
+						},
+					},
+					"inline": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "inline bodies, YAML or JSON, applied in order. Exactly one of inline and from is given. At most 64.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"from": {
+						SchemaProps: spec.SchemaProps{
+							Description: "from takes the one body from elsewhere.",
+							Ref:         ref(v1alpha1.MutationSource{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"type"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MutationSource{}.OpenAPIModelName(), v1alpha1.MutationTarget{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_MutationSource(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MutationSource says where a body is.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind: ConfigMap (default), Secret, or Source for a file of the Release's own source.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the ConfigMap or Secret. May hold {{ .cluster.KEY }}.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "path: the key in its data, or the file in the source. May hold {{ .cluster.KEY }}.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"path"},
+			},
+		},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_MutationTarget(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MutationTarget selects objects; all that is given has to hold.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"group": {
+						SchemaProps: spec.SchemaProps{
+							Description: "group of the objects; unset: any, \"\" cannot be told from it: use kind.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind of the objects.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace of the objects, as rendered.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the objects; * and ? stand for any text and any character.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"labelSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "labelSelector over the objects' labels, in the form of kubectl's -l.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
 			},
 		},
 	}
@@ -4417,6 +4750,59 @@ func schema_convoy_api_core_v1alpha1_OrderStatus(ref common.ReferenceCallback) c
 	}
 }
 
+func schema_convoy_api_core_v1alpha1_Provenance(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Provenance says what a render was made of. It decides about nothing.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"url": {
+						SchemaProps: spec.SchemaProps{
+							Description: "url of the source, without credentials.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"chart": {
+						SchemaProps: spec.SchemaProps{
+							Description: "chart, its version and appVersion, where it was one.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"chartVersion": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"string"},
+							Format: "",
+						},
+					},
+					"appVersion": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"string"},
+							Format: "",
+						},
+					},
+					"signer": {
+						SchemaProps: spec.SchemaProps{
+							Description: "signer: the key that the source's signature was verified with.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"renderer": {
+						SchemaProps: spec.SchemaProps{
+							Description: "renderer is the version of the hub that rendered.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
 func schema_convoy_api_core_v1alpha1_PrunePolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -4499,7 +4885,7 @@ func schema_convoy_api_core_v1alpha1_ReleaseContent(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ReleaseContent says what of a source is deployed.",
+				Description: "ReleaseContent says what of a source is deployed. At most one of manifests, helm and kustomize is given; when none is, the path decides: a folder with a Chart.yaml is a chart, one with a kustomization a kustomization, all else manifests.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"path": {
@@ -4511,15 +4897,67 @@ func schema_convoy_api_core_v1alpha1_ReleaseContent(ref common.ReferenceCallback
 					},
 					"manifests": {
 						SchemaProps: spec.SchemaProps{
-							Description: "manifests: the YAML and JSON files under path are the objects. The default when nothing else is given.",
+							Description: "manifests: the YAML and JSON files under path are the objects.",
 							Ref:         ref(v1alpha1.ManifestsContent{}.OpenAPIModelName()),
+						},
+					},
+					"helm": {
+						SchemaProps: spec.SchemaProps{
+							Description: "helm: the folder or archive at path is a chart; of a HelmRegistry the chart is named here.",
+							Ref:         ref(v1alpha1.HelmContent{}.OpenAPIModelName()),
+						},
+					},
+					"kustomize": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kustomize: the folder at path has a kustomization.",
+							Ref:         ref(v1alpha1.KustomizeContent{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ManifestsContent{}.OpenAPIModelName()},
+			v1alpha1.HelmContent{}.OpenAPIModelName(), v1alpha1.KustomizeContent{}.OpenAPIModelName(), v1alpha1.ManifestsContent{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_ReleaseImages(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReleaseImages says what becomes of the images of containers.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"policy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "policy: AsIs (default) or Pin.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"secretRefs": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "secretRefs name Secrets of type kubernetes.io/dockerconfigjson with which registries are asked. Whoever writes one must be allowed to get it. At most 8.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ImageSecretReference{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ImageSecretReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -4719,6 +5157,38 @@ func schema_convoy_api_core_v1alpha1_ReleaseSpec(ref common.ReferenceCallback) c
 							Ref:         ref(v1alpha1.ReleaseContent{}.OpenAPIModelName()),
 						},
 					},
+					"targetNamespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetNamespace is where namespaced objects go that name no namespace; default: the Release's own namespace. Created on the target when it is missing, and never pruned. Changing it moves what was applied there.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"mutations": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "mutations change the objects of the render, in order, before they are stored. At most 64.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Mutation{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"images": {
+						SchemaProps: spec.SchemaProps{
+							Description: "images says what becomes of the images of containers.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ReleaseImages{}.OpenAPIModelName()),
+						},
+					},
 					"syncPolicy": {
 						SchemaProps: spec.SchemaProps{
 							Description: "syncPolicy says when and how a new render is applied.",
@@ -4738,7 +5208,7 @@ func schema_convoy_api_core_v1alpha1_ReleaseSpec(ref common.ReferenceCallback) c
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ClusterReference{}.OpenAPIModelName(), v1alpha1.DeletionPolicy{}.OpenAPIModelName(), v1alpha1.ReleaseContent{}.OpenAPIModelName(), v1alpha1.SourceReference{}.OpenAPIModelName(), v1alpha1.SyncPolicy{}.OpenAPIModelName()},
+			v1alpha1.ClusterReference{}.OpenAPIModelName(), v1alpha1.DeletionPolicy{}.OpenAPIModelName(), v1alpha1.Mutation{}.OpenAPIModelName(), v1alpha1.ReleaseContent{}.OpenAPIModelName(), v1alpha1.ReleaseImages{}.OpenAPIModelName(), v1alpha1.SourceReference{}.OpenAPIModelName(), v1alpha1.SyncPolicy{}.OpenAPIModelName()},
 	}
 }
 
@@ -4894,6 +5364,25 @@ func schema_convoy_api_core_v1alpha1_ReleaseStatus(ref common.ReferenceCallback)
 							Format:      "",
 						},
 					},
+					"checkedSecrets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "checkedSecrets are the references to Secrets whose use was checked for the user who wrote them. The hub reads no other.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
 					"adopted": {
 						SchemaProps: spec.SchemaProps{
 							Description: "adopted is set while the Release runs an order that this hub had lost and the agent gave back.",
@@ -4956,12 +5445,44 @@ func schema_convoy_api_core_v1alpha1_RenderStatus(ref common.ReferenceCallback) 
 							Format:      "",
 						},
 					},
+					"targetNamespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetNamespace that it was made for.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"provenance": {
+						SchemaProps: spec.SchemaProps{
+							Description: "provenance: what it was made of.",
+							Ref:         ref(v1alpha1.Provenance{}.OpenAPIModelName()),
+						},
+					},
+					"reads": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "reads are the facts that the render really read, as in cluster.region or capabilities.api:monitoring.coreos.com/v1: inputsHash is over these and no others. At most 128; a class with more is named whole, as in cluster.*.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
 				},
 				Required: []string{"objects", "sealed", "count"},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.LayerReference{}.OpenAPIModelName()},
+			v1alpha1.LayerReference{}.OpenAPIModelName(), v1alpha1.Provenance{}.OpenAPIModelName()},
 	}
 }
 
@@ -5124,7 +5645,7 @@ func schema_convoy_api_core_v1alpha1_SourceReference(ref common.ReferenceCallbac
 				Properties: map[string]spec.Schema{
 					"kind": {
 						SchemaProps: spec.SchemaProps{
-							Description: "kind of the source: GitRepository.",
+							Description: "kind of the source: GitRepository, HelmRegistry or OCIRegistry.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -5140,7 +5661,7 @@ func schema_convoy_api_core_v1alpha1_SourceReference(ref common.ReferenceCallbac
 					},
 					"revision": {
 						SchemaProps: spec.SchemaProps{
-							Description: "revision, if set, is used instead of what the source's ref says: a commit (40 hexadecimal digits), a tag or a branch.",
+							Description: "revision, if set, is used instead of what the source's ref says: of a GitRepository a commit (40 hexadecimal digits), a tag, a branch or a full ref; of a HelmRegistry a version or range; of an OCIRegistry a tag or sha256:<hex>.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5310,6 +5831,57 @@ func schema_convoy_api_core_v1alpha1_UnknownRelease(ref common.ReferenceCallback
 	}
 }
 
+func schema_convoy_api_core_v1alpha1_ValuesReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ValuesReference takes values from one key of a ConfigMap or Secret of the Release's namespace. Whoever writes one with a Secret must be allowed to get it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind: ConfigMap or Secret.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"key": {
+						SchemaProps: spec.SchemaProps{
+							Description: "key in its data, default values.yaml. Its text is YAML.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"targetPath": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetPath puts the text, as it is, at this place of the values, as in `helm --set-string`: a.b.c. Default: the text is values itself.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"optional": {
+						SchemaProps: spec.SchemaProps{
+							Description: "optional: one that is missing counts as empty; default false: it is an error.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"kind", "name"},
+			},
+		},
+	}
+}
+
 func schema_convoy_api_source_v1alpha1_GitRef(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -5341,6 +5913,13 @@ func schema_convoy_api_source_v1alpha1_GitRef(ref common.ReferenceCallback) comm
 					"commit": {
 						SchemaProps: spec.SchemaProps{
 							Description: "commit: 40 hexadecimal digits.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of a ref in full: refs/heads/main, refs/tags/v1, refs/pull/7/head.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5482,7 +6061,7 @@ func schema_convoy_api_source_v1alpha1_GitRepositorySpec(ref common.ReferenceCal
 					},
 					"secretRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "secretRef names a Secret with the credentials: username and password, or token (bearerToken), or identity (a private key) with known_hosts. Whoever writes this field must be allowed to get that Secret.",
+							Description: "secretRef names a Secret with the credentials: username and password, or token (bearerToken), or identity (a private key) with known_hosts, or tls.crt and tls.key for a client certificate. Whoever writes this field must be allowed to get that Secret.",
 							Ref:         ref(sourcev1alpha1.SecretReference{}.OpenAPIModelName()),
 						},
 					},
@@ -5492,12 +6071,18 @@ func schema_convoy_api_source_v1alpha1_GitRepositorySpec(ref common.ReferenceCal
 							Ref:         ref(sourcev1alpha1.SecretReference{}.OpenAPIModelName()),
 						},
 					},
+					"webhook": {
+						SchemaProps: spec.SchemaProps{
+							Description: "webhook lets a push be told at once.",
+							Ref:         ref(sourcev1alpha1.SourceWebhook{}.OpenAPIModelName()),
+						},
+					},
 				},
 				Required: []string{"url"},
 			},
 		},
 		Dependencies: []string{
-			v1.Duration{}.OpenAPIModelName(), sourcev1alpha1.GitRef{}.OpenAPIModelName(), sourcev1alpha1.SecretReference{}.OpenAPIModelName()},
+			v1.Duration{}.OpenAPIModelName(), sourcev1alpha1.GitRef{}.OpenAPIModelName(), sourcev1alpha1.SecretReference{}.OpenAPIModelName(), sourcev1alpha1.SourceWebhook{}.OpenAPIModelName()},
 	}
 }
 
@@ -5570,6 +6155,364 @@ func schema_convoy_api_source_v1alpha1_GitRepositoryStatus(ref common.ReferenceC
 	}
 }
 
+func schema_convoy_api_source_v1alpha1_HelmRegistry(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "HelmRegistry is a repository of charts that Releases of its namespace take charts from.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec says where the charts are.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(sourcev1alpha1.HelmRegistrySpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status says whether it can be reached. Written by the hub alone.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(sourcev1alpha1.SourceStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), sourcev1alpha1.HelmRegistrySpec{}.OpenAPIModelName(), sourcev1alpha1.SourceStatus{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_source_v1alpha1_HelmRegistryList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "HelmRegistryList is a list of HelmRegistries.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items of the list.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(sourcev1alpha1.HelmRegistry{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1.ListMeta{}.OpenAPIModelName(), sourcev1alpha1.HelmRegistry{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_source_v1alpha1_HelmRegistrySpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "HelmRegistrySpec is what a user writes.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"url": {
+						SchemaProps: spec.SchemaProps{
+							Description: "url of the repository: https://host/path with an index.yaml, or oci://host/path below which charts lie. http, and oci over http, are used only for hosts opened with --source-allow-cidr.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"interval": {
+						SchemaProps: spec.SchemaProps{
+							Description: "interval at which versions are looked up again; default 5m, at least 5s.",
+							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+						},
+					},
+					"secretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secretRef names a Secret with the credentials: username and password, or .dockerconfigjson, or tls.crt and tls.key for a client certificate. Whoever writes this field must be allowed to get that Secret.",
+							Ref:         ref(sourcev1alpha1.SecretReference{}.OpenAPIModelName()),
+						},
+					},
+					"caSecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "caSecretRef names a Secret whose key ca.crt holds the certificates to trust, PEM.",
+							Ref:         ref(sourcev1alpha1.SecretReference{}.OpenAPIModelName()),
+						},
+					},
+					"passCredentials": {
+						SchemaProps: spec.SchemaProps{
+							Description: "passCredentials sends the credentials also to other hosts that the index names; default false.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"webhook": {
+						SchemaProps: spec.SchemaProps{
+							Description: "webhook lets a push be told at once.",
+							Ref:         ref(sourcev1alpha1.SourceWebhook{}.OpenAPIModelName()),
+						},
+					},
+					"verify": {
+						SchemaProps: spec.SchemaProps{
+							Description: "verify requires a signature of each chart.",
+							Ref:         ref(sourcev1alpha1.SourceVerify{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"url"},
+			},
+		},
+		Dependencies: []string{
+			v1.Duration{}.OpenAPIModelName(), sourcev1alpha1.SecretReference{}.OpenAPIModelName(), sourcev1alpha1.SourceVerify{}.OpenAPIModelName(), sourcev1alpha1.SourceWebhook{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_source_v1alpha1_OCIRef(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "OCIRef is a ref: at most one field is set.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"tag": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tag to follow.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"semver": {
+						SchemaProps: spec.SchemaProps{
+							Description: "semver range; the highest matching tag is used.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"digest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "digest: sha256:<hex>.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_convoy_api_source_v1alpha1_OCIRegistry(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "OCIRegistry is an artifact of manifests, a kustomization or a chart in an OCI registry that Releases of its namespace take content from.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec says where the artifact is and which one is meant.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(sourcev1alpha1.OCIRegistrySpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status says whether it can be reached. Written by the hub alone.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(sourcev1alpha1.SourceStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), sourcev1alpha1.OCIRegistrySpec{}.OpenAPIModelName(), sourcev1alpha1.SourceStatus{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_source_v1alpha1_OCIRegistryList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "OCIRegistryList is a list of OCIRegistries.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items of the list.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(sourcev1alpha1.OCIRegistry{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1.ListMeta{}.OpenAPIModelName(), sourcev1alpha1.OCIRegistry{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_source_v1alpha1_OCIRegistrySpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "OCIRegistrySpec is what a user writes.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"url": {
+						SchemaProps: spec.SchemaProps{
+							Description: "url of the repository: oci://host/path, without tag or digest. Plain http is used only for hosts opened with --source-allow-cidr.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"ref": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ref that is meant; default: tag latest.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(sourcev1alpha1.OCIRef{}.OpenAPIModelName()),
+						},
+					},
+					"interval": {
+						SchemaProps: spec.SchemaProps{
+							Description: "interval at which the ref is looked up again; default 5m, at least 5s.",
+							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+						},
+					},
+					"secretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secretRef names a Secret with the credentials: .dockerconfigjson, or username and password, or tls.crt and tls.key for a client certificate. Whoever writes this field must be allowed to get that Secret.",
+							Ref:         ref(sourcev1alpha1.SecretReference{}.OpenAPIModelName()),
+						},
+					},
+					"caSecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "caSecretRef names a Secret whose key ca.crt holds the certificates to trust, PEM.",
+							Ref:         ref(sourcev1alpha1.SecretReference{}.OpenAPIModelName()),
+						},
+					},
+					"webhook": {
+						SchemaProps: spec.SchemaProps{
+							Description: "webhook lets a push be told at once.",
+							Ref:         ref(sourcev1alpha1.SourceWebhook{}.OpenAPIModelName()),
+						},
+					},
+					"verify": {
+						SchemaProps: spec.SchemaProps{
+							Description: "verify requires a signature of the artifact.",
+							Ref:         ref(sourcev1alpha1.SourceVerify{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"url"},
+			},
+		},
+		Dependencies: []string{
+			v1.Duration{}.OpenAPIModelName(), sourcev1alpha1.OCIRef{}.OpenAPIModelName(), sourcev1alpha1.SecretReference{}.OpenAPIModelName(), sourcev1alpha1.SourceVerify{}.OpenAPIModelName(), sourcev1alpha1.SourceWebhook{}.OpenAPIModelName()},
+	}
+}
+
 func schema_convoy_api_source_v1alpha1_SecretReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -5589,5 +6532,136 @@ func schema_convoy_api_source_v1alpha1_SecretReference(ref common.ReferenceCallb
 				Required: []string{"name"},
 			},
 		},
+	}
+}
+
+func schema_convoy_api_source_v1alpha1_SourceStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SourceStatus is that of the kinds whose content is in a registry. Written by the hub alone.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation that the conditions are about.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions: Ready.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"revision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revision that was last seen: of an OCIRegistry as in latest@sha256:<hex>, of a HelmRegistry the digest of its index; empty for oci://.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"checkedSecrets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "checkedSecrets are the references to Secrets whose use was checked for the user who wrote them. The hub reads no other.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.Condition{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_source_v1alpha1_SourceVerify(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SourceVerify requires signatures. What cannot be verified is not used.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"provider": {
+						SchemaProps: spec.SchemaProps{
+							Description: "provider: cosign.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"secretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secretRef names a Secret whose keys that end in .pub hold public keys, PEM; one of them has to have signed.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(sourcev1alpha1.SecretReference{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"provider", "secretRef"},
+			},
+		},
+		Dependencies: []string{
+			sourcev1alpha1.SecretReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_source_v1alpha1_SourceWebhook(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SourceWebhook says how a source tells of changes. A call asks the source again; it is taken for no more than a hint.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type: github or generic.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"secretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secretRef names a Secret whose key token is that of the HMAC. Whoever writes this field must be allowed to get that Secret.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(sourcev1alpha1.SecretReference{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"type", "secretRef"},
+			},
+		},
+		Dependencies: []string{
+			sourcev1alpha1.SecretReference{}.OpenAPIModelName()},
 	}
 }
