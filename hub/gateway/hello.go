@@ -196,7 +196,7 @@ func clip(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxWord)]
 
 // watchReachable keeps statuses and sessions together: what a missed write or a
 // restart of the hub left behind is put right, and a Cluster that was away for
-// Grace is said to be.
+// longer than its grace is said to be.
 func (g *Gateway) watchReachable(ctx context.Context) {
 	pace := rate.NewLimiter(ReachableRate, 1)
 	tick := time.NewTicker(ReachableInterval)
@@ -217,8 +217,8 @@ func (g *Gateway) compareReachable(ctx context.Context, pace *rate.Limiter) erro
 	reachable := map[string]bool{}
 	for _, id := range g.opts.Clusters.Reachable() {
 		reachable[id.UID] = true
-		away, ok := g.sessions.away(id.UID, g.started)
-		if !ok || away < Grace {
+		away, grace := g.sessions.away(id.UID, g.started)
+		if away < grace {
 			continue
 		}
 		if err := pace.Wait(ctx); err != nil {

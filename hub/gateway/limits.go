@@ -57,6 +57,10 @@ const (
 	RefusedLifetime = 10 * time.Second
 	// Grace after which a Cluster without a session is not reachable any more.
 	Grace = 90 * time.Second
+	// ReturnGrace is that of a Cluster which had no session since the hub started: it
+	// was the hub that was away, and ten thousand agents need longer than Grace to come
+	// back one after another.
+	ReturnGrace = 3 * time.Minute
 	// ReachableInterval between two comparisons of sessions and statuses, and
 	// ReachableRate of status writes per second that follow from one.
 	ReachableInterval = 10 * time.Second

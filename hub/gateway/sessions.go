@@ -243,18 +243,19 @@ func (s *Sessions) knows(clusterUID string) bool {
 	return left || s.live[clusterUID] != nil
 }
 
-// away tells for how long a Cluster has had no session: since its last one
-// ended, or since the hub started. False when there is one.
-func (s *Sessions) away(clusterUID string, started time.Time) (time.Duration, bool) {
+// away tells for how long a Cluster has had no session, since its last one ended or
+// since the hub started, and for how long that is not held against it. It is not
+// away while there is one.
+func (s *Sessions) away(clusterUID string, started time.Time) (away, grace time.Duration) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.live[clusterUID] != nil {
-		return 0, false
+		return 0, Grace
 	}
 	if left, ok := s.left[clusterUID]; ok {
-		return time.Since(left.at), true
+		return time.Since(left.at), Grace
 	}
-	return time.Since(started), true
+	return time.Since(started), ReturnGrace
 }
 
 // forget what is not needed once the status says not reachable.

@@ -236,13 +236,13 @@ func TestASilentAgentIsCutOffAndItsClusterSaidToBeAwayAfterTheGrace(t *testing.T
 	})
 }
 
-func TestAHubThatRestartsGivesItsAgentsTheGrace(t *testing.T) {
+func TestAHubThatRestartsGivesItsAgentsTimeToReturn(t *testing.T) {
 	fake(t, func(t *testing.T, r *rig, agent func(string) (tunnel.ClusterID, *gatewaytest.Peer)) {
 		id, _ := agent("edge")
 		if err := r.Update(r.ctx, id, setReachable); err != nil {
 			t.Fatal(err)
 		}
-		pass(gateway.Grace - time.Second)
+		pass(gateway.ReturnGrace - time.Second)
 		if c, _ := r.ByUID(id.UID); !c.Status.Reachable {
 			t.Error("said to be away too soon")
 		}
