@@ -18,6 +18,8 @@ var (
 	ErrDuplicate = errors.New("the same object twice")
 	// ErrOwnerKey: an object carries a label or annotation that only the engine writes.
 	ErrOwnerKey = errors.New("carries a key that only convoy writes")
+	// ErrSealed: a value to seal stands in a field that must be readable.
+	ErrSealed = errors.New("a value out of a Secret stands where an object is named or ordered")
 )
 
 // Place says where in a source something stands. Lines and documents count from 1.

@@ -20,6 +20,10 @@ type Object struct {
 	Place   Place
 	// Content: map[string]any, []any, string, bool, nil and json.Number.
 	Content map[string]any
+	// Sealed points (JSON pointers) at texts in Content to seal beyond the values of
+	// a Secret, which always are. One that leads to no text is an error of Write and
+	// WritePlain: what has to be sealed is never written in clear.
+	Sealed []string
 }
 
 var (
@@ -246,6 +250,17 @@ func (c *checker) secret(content map[string]any) {
 	}
 	delete(content, "stringData")
 	content["data"] = folded
+}
+
+// sealedPointers points at all that has to be sealed, each place once, in an order
+// that depends on the places only.
+func (o *Object) sealedPointers() []string {
+	pointers := slices.Clone(o.Sealed)
+	if isSecret(o.Group, o.Kind) {
+		pointers = append(pointers, secretPointers(o.Content)...)
+	}
+	slices.Sort(pointers)
+	return slices.Compact(pointers)
 }
 
 // isSecret reports whether all of an object's data has to be sealed.

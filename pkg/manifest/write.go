@@ -17,6 +17,8 @@ import (
 	"strings"
 
 	kjson "sigs.k8s.io/json"
+
+	"kumodo.io/convoy/api/core/v1alpha1"
 )
 
 // Formats of the two layers, and of the stream that a render worker gives.
@@ -46,10 +48,10 @@ var (
 	errObjectJSON = fmt.Errorf("%w: not valid JSON of an object", ErrFormat)
 )
 
-// Write arranges the set and writes both layers. Values of Secrets go to sealed;
-// objects gets HMAC-SHA256(macKey, value) in their place, where value is the text
-// in the object. salt is 32 random bytes, made once for a render, so that the
-// sealed layer's digest gives no guess at its values.
+// Write arranges the set and writes both layers. Values of Secrets, and those that
+// Object.Sealed points at, go to sealed; objects gets HMAC-SHA256(macKey, value) in
+// their place, where value is the text in the object. salt is 32 random bytes, made
+// once for a render, so that the sealed layer's digest gives no guess at its values.
 func (s *Set) Write(objects, sealed io.Writer, macKey, salt []byte) (Summary, error) {
 	if err := s.Arrange(); err != nil {
 		return Summary{}, err
@@ -61,8 +63,8 @@ func (s *Set) Write(objects, sealed io.Writer, macKey, salt []byte) (Summary, er
 	var line []byte
 	for i := range s.Objects {
 		object := &s.Objects[i]
-		if isSecret(object.Group, object.Kind) {
-			err = w.seal(object.Content, secretPointers(object.Content))
+		if pointers := object.sealedPointers(); len(pointers) > 0 {
+			err = w.seal(object.Content, pointers)
 		} else if line, err = Append(line[:0], object.Content); err == nil {
 			err = w.line(line)
 		}
@@ -91,18 +93,14 @@ func (s *Set) WritePlain(w io.Writer) (Summary, error) {
 	for i := range s.Objects {
 		object := &s.Objects[i]
 		line = line[:0]
-		if isSecret(object.Group, object.Kind) {
-			if pointers := secretPointers(object.Content); len(pointers) > 0 {
-				summary.SealedLines++
-				text, err := json.Marshal(pointers)
-				if err != nil {
-					return Summary{}, err
-				}
-				line = append(line, text...)
+		var err error
+		if pointers := object.sealedPointers(); len(pointers) > 0 {
+			summary.SealedLines++
+			if line, err = appendPointers(line, object.Content, pointers); err != nil {
+				return Summary{}, &Error{Place: object.Place, Object: object.String(), Err: err}
 			}
 		}
 		line = append(line, '\t')
-		var err error
 		if line, err = Append(line, object.Content); err == nil && len(line) > MaxLineBytes {
 			err = fmt.Errorf("%w: an object of %d bytes, at most %d", ErrTooLarge, len(line), MaxLineBytes)
 		}
@@ -208,6 +206,9 @@ func (w *sealer) seal(content map[string]any, pointers []string) error {
 		if _, done := values[pointer]; done {
 			continue
 		}
+		if err := sealable(pointer); err != nil {
+			return err
+		}
 		err := replaceAt(content, pointer, func(value string) (string, error) {
 			values[pointer] = value
 			w.mac.Reset()
@@ -260,6 +261,35 @@ func (w *sealer) finish() (Summary, error) {
 	}
 	w.summary.Count = w.lines
 	return w.summary, errors.Join(w.objects.Flush(), w.sealed.Flush())
+}
+
+// sealable refuses the fields that an object is found by: its line has to say in
+// clear which object it is and when it is applied.
+func sealable(pointer string) error {
+	switch pointer {
+	case "/apiVersion", "/kind", "/metadata/name", "/metadata/namespace",
+		"/metadata/annotations/" + escapePointer(v1alpha1.AnnotationSyncWave),
+		"/metadata/annotations/" + escapePointer(v1alpha1.AnnotationArgoSyncWave):
+		return fmt.Errorf("%w: %s", ErrSealed, pointer)
+	}
+	return nil
+}
+
+// appendPointers adds the pointers as JSON, once it is sure that each leads to a text.
+func appendPointers(line []byte, content map[string]any, pointers []string) ([]byte, error) {
+	for _, pointer := range pointers {
+		if err := sealable(pointer); err != nil {
+			return nil, err
+		}
+		if err := replaceAt(content, pointer, func(value string) (string, error) { return value, nil }); err != nil {
+			return nil, err
+		}
+	}
+	text, err := json.Marshal(pointers)
+	if err != nil {
+		return nil, err
+	}
+	return append(line, text...), nil
 }
 
 // secretPointers points at all values of a Secret that are text.
