@@ -203,6 +203,16 @@ func (in OrderStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Preview) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.Preview"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PreviewOptions) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.PreviewOptions"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Provenance) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.Provenance"
 }

@@ -112,6 +112,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ObjectException{}.OpenAPIModelName():           schema_convoy_api_core_v1alpha1_ObjectException(ref),
 		v1alpha1.Operation{}.OpenAPIModelName():                 schema_convoy_api_core_v1alpha1_Operation(ref),
 		v1alpha1.OrderStatus{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_OrderStatus(ref),
+		v1alpha1.Preview{}.OpenAPIModelName():                   schema_convoy_api_core_v1alpha1_Preview(ref),
+		v1alpha1.PreviewOptions{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_PreviewOptions(ref),
 		v1alpha1.Provenance{}.OpenAPIModelName():                schema_convoy_api_core_v1alpha1_Provenance(ref),
 		v1alpha1.PrunePolicy{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_PrunePolicy(ref),
 		v1alpha1.Release{}.OpenAPIModelName():                   schema_convoy_api_core_v1alpha1_Release(ref),
@@ -4745,6 +4747,169 @@ func schema_convoy_api_core_v1alpha1_OrderStatus(ref common.ReferenceCallback) c
 					},
 				},
 				Required: []string{"sequence", "payload", "signature", "keyID"},
+			},
+		},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_Preview(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Preview is the answer of GET and POST releases/NAME/preview: what a Release renders to now, or would. It is made for the request, stored nowhere and applied nowhere. It shows the objects layer alone: each Secret value in it is replaced by a keyed MAC.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object metadata; name and namespace are the Release's.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"renderRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "renderRef is the digest that the render has: sha256:<hex>. Equal to the Release's status.renderRef, nothing would change.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sourceRevision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sourceRevision that it was made of, as in main@sha1:<commit>.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"targetNamespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetNamespace that it was made for.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"provenance": {
+						SchemaProps: spec.SchemaProps{
+							Description: "provenance: what it was made of.",
+							Ref:         ref(v1alpha1.Provenance{}.OpenAPIModelName()),
+						},
+					},
+					"reads": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "reads are the facts that the render really read, as in cluster.region.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"warnings": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "warnings for people.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"count": {
+						SchemaProps: spec.SchemaProps{
+							Description: "count of objects.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"objects": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "objects in the order in which they are applied.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(runtime.RawExtension{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"renderRef", "count"},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName(), v1alpha1.Provenance{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_PreviewOptions(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PreviewOptions are the query of GET releases/NAME/preview.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"revision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revision to render instead of the one that spec.source names.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
 			},
 		},
 	}
