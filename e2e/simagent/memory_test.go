@@ -17,8 +17,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"runtime/pprof"
 	"strconv"
 	"strings"
 	"testing"
@@ -33,6 +35,8 @@ import (
 const (
 	hubVariable    = "CONVOY_BENCH_HUB"
 	agentsVariable = "CONVOY_BENCH_AGENTS"
+	// profilesVariable names a folder that profiles of the hub are written to.
+	profilesVariable = "CONVOY_BENCH_PROFILES"
 )
 
 // memory of a process, in bytes.
@@ -64,6 +68,25 @@ func measure() (memory, error) {
 		}
 	}
 	return got, nil
+}
+
+// profile writes what is live on the heap and where goroutines stand, if a folder for
+// it was named.
+func profile() error {
+	dir := os.Getenv(profilesVariable)
+	if dir == "" {
+		return nil
+	}
+	for _, name := range []string{"heap", "goroutine"} {
+		file, err := os.Create(filepath.Join(dir, fmt.Sprintf("%s-%d-%d", name, os.Getpid(), time.Now().UnixMilli())))
+		if err != nil {
+			return fmt.Errorf("profile: %w", err)
+		}
+		if err := errors.Join(pprof.Lookup(name).WriteTo(file, 0), file.Close()); err != nil {
+			return fmt.Errorf("profile: %w", err)
+		}
+	}
+	return nil
 }
 
 // hubProcess is the hub of the benchmark, in a process of its own. It answers
@@ -111,6 +134,9 @@ func hubProcess(args string, in io.Reader, out io.Writer) error {
 		case "measure":
 			m, err := measure()
 			if err != nil {
+				return err
+			}
+			if err := profile(); err != nil {
 				return err
 			}
 			if err := json.NewEncoder(out).Encode(m); err != nil {
