@@ -75,6 +75,8 @@ type Options struct {
 	// DrainTimeout replaces DrainTimeout, the constant; negative means that an ordered
 	// end waits for nobody.
 	DrainTimeout time.Duration
+	// StreamBudget replaces tunnel.StreamBudget, in bytes.
+	StreamBudget int64
 	// Now is the time for certificates, tokens and nonces. Default: time.Now.
 	Now func() time.Time
 	// Registerer of the metrics. Default: none.
@@ -139,6 +141,9 @@ func New(o Options) (*Gateway, error) {
 	if o.DrainTimeout == 0 {
 		o.DrainTimeout = DrainTimeout
 	}
+	if o.StreamBudget == 0 {
+		o.StreamBudget = tunnel.StreamBudget
+	}
 	if o.ServerCA == nil && o.ServerSigner == nil {
 		o.ServerCA, o.ServerSigner = o.CA, o.CASigner
 	}
@@ -154,7 +159,7 @@ func New(o Options) (*Gateway, error) {
 	g := &Gateway{
 		opts:   o,
 		issuer: tunnel.Issuer{Hub: o.HubID, CA: o.CA, Signer: o.CASigner},
-		budget: tunnel.NewBudget(tunnel.StreamBudget),
+		budget: tunnel.NewBudget(o.StreamBudget),
 
 		enroll:   rate.NewLimiter(EnrollRate, EnrollBurst),
 		nonces:   newNonces(o.Now),

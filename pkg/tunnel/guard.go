@@ -28,18 +28,6 @@ const (
 	flagRST = 8
 )
 
-// Budget bounds what the streams of many sessions hold unread.
-type Budget struct {
-	limit int64
-	used  atomic.Int64
-}
-
-// NewBudget allows limit bytes.
-func NewBudget(limit int64) *Budget { return &Budget{limit: limit} }
-
-// Used bytes at the moment.
-func (b *Budget) Used() int64 { return b.used.Load() }
-
 // bucket is a token bucket of one goroutine.
 type bucket struct {
 	tokens float64
@@ -78,7 +66,8 @@ type guard struct {
 	addr   net.Conn
 	parity uint32 // of the ids that the peer gives to its streams
 	budget *Budget
-	opened func() // told of each stream that the peer opens; may be nil
+	unread atomic.Int64 // counted by budget, of all flows
+	opened func()       // told of each stream that the peer opens; may be nil
 
 	// Owned by the receiving goroutine.
 	head                          [headerLen]byte
@@ -188,6 +177,11 @@ func (g *guard) frame() error {
 	if err := g.received(kind, flags, id, length); err != nil {
 		return err
 	}
+	if g.budget != nil && kind == frameData {
+		if err := g.budget.relieve(g); err != nil {
+			return err
+		}
+	}
 	if flags&flagSYN != 0 && g.opened != nil {
 		g.opened()
 	}
@@ -218,8 +212,8 @@ func (g *guard) received(kind byte, flags uint16, id, length uint32) error {
 			return fmt.Errorf("%w: stream %d overruns its window", ErrGuard, id)
 		}
 		f.unread += length
-		if g.budget != nil && !g.closed && g.budget.used.Add(int64(length)) > g.budget.limit {
-			return fmt.Errorf("%w: %d bytes", ErrBudget, g.budget.used.Load())
+		if g.budget != nil && !g.closed {
+			g.budget.take(g, length)
 		}
 	}
 	if flags&flagFIN != 0 {
@@ -321,7 +315,7 @@ func (g *guard) free() {
 
 func (g *guard) releaseLocked(n uint32) {
 	if g.budget != nil && !g.closed {
-		g.budget.used.Add(-int64(n))
+		g.budget.give(g, n)
 	}
 }
 
@@ -339,6 +333,18 @@ func (g *guard) Close() error {
 		return fmt.Errorf("close link: %w", err)
 	}
 	return nil
+}
+
+// expel ends a session of whose streams too much is unread, from outside of it.
+func (g *guard) expel(broken error) {
+	g.mu.Lock()
+	if g.broken == nil {
+		g.broken = broken
+	}
+	g.mu.Unlock()
+	if err := g.Close(); err != nil {
+		discard.Print(err) // the connection is gone either way
+	}
 }
 
 // RemoteAddr lets the multiplexer name the peer.

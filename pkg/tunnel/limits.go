@@ -33,7 +33,8 @@ const (
 	// ControlRate and ControlBurst bound frames without a body, of any type.
 	ControlRate  = 2000
 	ControlBurst = 4000
-	// StreamBudget bounds what all streams of a process hold unread.
+	// StreamBudget bounds what all streams of a process hold unread. When it is used
+	// up, the session that holds most is ended.
 	StreamBudget = 128 << 20
 
 	// WriteTimeout: a write that is blocked for so long ends the session.
