@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package oci takes artifacts from an OCI registry: trees of manifests as Flux and
+// others push them, single YAML files, and charts. It belongs to the first step of
+// the flow source -> render -> store -> deliver -> apply -> observe -> report.
+package oci
+
+import (
+	"context"
+
+	"kumodo.io/convoy/hub/source/endpoint"
+	"kumodo.io/convoy/hub/source/fault"
+)
+
+// Ref is what is wanted of a repository; at most one field is set, none means the
+// tag latest.
+type Ref struct {
+	Tag    string `json:"tag,omitempty"`
+	Semver string `json:"semver,omitempty"`
+	Digest string `json:"digest,omitempty"`
+}
+
+// Resolved is one artifact.
+type Resolved struct {
+	// Display is for people: latest@sha256:<hex>, or the digest alone.
+	Display string `json:"display"`
+	// Tag that led to it; empty for a digest that was given.
+	Tag string `json:"tag,omitempty"`
+	// Digest of the manifest: sha256:<hex>.
+	Digest string `json:"digest"`
+}
+
+// Fetched says what a fetch brought.
+type Fetched struct {
+	// TransferBytes that came over the network; Files and Bytes of the snapshot.
+	TransferBytes int64 `json:"transferBytes"`
+	Files         int   `json:"files"`
+	Bytes         int64 `json:"bytes"`
+}
+
+// Resolve says which artifact a ref leads to.
+func Resolve(ctx context.Context, remote endpoint.Remote, ref Ref) (Resolved, error) {
+	return Resolved{}, fault.Failf(fault.ClassInvalid, "OCI registries are not served by this build")
+}
+
+// Fetch writes the content of an artifact as a snapshot into dir.
+func Fetch(ctx context.Context, remote endpoint.Remote, resolved Resolved, dir string) (Fetched, error) {
+	return Fetched{}, fault.Failf(fault.ClassInvalid, "OCI registries are not served by this build")
+}
