@@ -5,7 +5,6 @@ package manifest
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"path"
 	"strconv"
 	"strings"
@@ -37,16 +36,9 @@ func IsManifest(name string) bool {
 // All documents are looked at: the error, an Errors, has one *Error for each
 // fault with its file, document and line.
 func Parse(file string, data []byte) ([]Object, error) {
-	if len(data) > MaxFileBytes {
-		return nil, Errors{&Error{Place: Place{File: file}, Err: fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(data), MaxFileBytes)}}
-	}
-	text, line, err := decodeText(bytes.Clone(data))
+	chunks, err := chunksOf(file, data)
 	if err != nil {
-		return nil, Errors{&Error{Place: Place{File: file, Line: line}, Err: err}}
-	}
-	chunks, line, err := split(text)
-	if err != nil {
-		return nil, Errors{&Error{Place: Place{File: file, Line: line}, Err: err}}
+		return nil, err
 	}
 	p := &fileParser{file: file, json: strings.EqualFold(path.Ext(file), ".json")}
 	for _, c := range chunks {
