@@ -78,6 +78,7 @@ var flow = map[string][]string{
 	"options":    {"apiserver"},
 	"worker":     {},
 	"backup":     {"store"},
+	"observer":   {},
 }
 
 // wiring are the packages that put the rooms together; nobody imports them.

@@ -18,4 +18,6 @@ var (
 	// ErrBroken is returned for a key that cannot be read. It is never replaced:
 	// what was signed or sealed with it would be lost.
 	ErrBroken = keyset.ErrBroken
+	// ErrProof is returned for a request that no role of this hub made, or not now.
+	ErrProof = errors.New("the request is not proven to be the hub's own")
 )

@@ -13,4 +13,7 @@ const (
 	// for, and keepInterval how often one that is right is looked at again.
 	missingInterval = 2 * time.Second
 	keepInterval    = 5 * time.Minute
+
+	// proofAge is how old a proven request may be, and how far clocks may differ.
+	proofAge = time.Minute
 )

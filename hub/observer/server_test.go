@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kumodo.io/convoy/api/core/v1alpha1"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type releases map[string]*v1alpha1.Release
+
+func (r releases) Release(key types.NamespacedName) (*v1alpha1.Release, bool) {
+	found, ok := r[key.String()]
+	return found, ok
+}
+
+type previewFunc func(ctx context.Context, release *v1alpha1.Release, revision string) (Result, error)
+
+func (f previewFunc) Preview(ctx context.Context, release *v1alpha1.Release, revision string) (Result, error) {
+	return f(ctx, release, revision)
+}
+
+func release(name, path string) *v1alpha1.Release {
+	return &v1alpha1.Release{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name},
+		Spec:       v1alpha1.ReleaseSpec{Content: v1alpha1.ReleaseContent{Path: path}},
+	}
+}
+
+// echo renders one object that says what was asked for.
+func echo(_ context.Context, release *v1alpha1.Release, revision string) (Result, error) {
+	return Result{
+		Digest: "sha256:1", SourceRevision: "main@" + revision, TargetNamespace: "there", Warnings: []string{"careful"},
+		Objects: [][]byte{fmt.Appendf(nil, `{"kind":"ConfigMap","path":%q}`, release.Spec.Content.Path)},
+	}, nil
+}
+
+func newServer(t *testing.T, previewer previewFunc, check Check) *Server {
+	t.Helper()
+	// Never accepted from: the tests call the handler.
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := listener.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s, err := New(Options{Listener: listener, Releases: releases{"team/shop": release("shop", "stored")}, Previewer: previewer, Check: check})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func believe(*http.Request, []byte) error { return nil }
+
+func ask(s *Server, method, url string, body []byte) (int, []byte) {
+	answer := httptest.NewRecorder()
+	s.Handler().ServeHTTP(answer, httptest.NewRequest(method, url, bytes.NewReader(body)))
+	return answer.Code, answer.Body.Bytes()
+}
+
+func text(t *testing.T, value any) []byte {
+	t.Helper()
+	raw, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func TestPreviews(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, echo, believe)
+	tests := map[string]struct {
+		method, url string
+		body        *v1alpha1.Release
+		path        string
+		revision    string
+	}{
+		"of a Release as it is stored":    {http.MethodGet, "/preview/team/shop", nil, "stored", "main@"},
+		"of another revision":             {http.MethodGet, "/preview/team/shop?revision=v2", nil, "stored", "main@v2"},
+		"of a change that is not stored":  {http.MethodPost, "/preview/team/shop", release("shop", "changed"), "changed", "main@"},
+		"of a Release that is not stored": {http.MethodPost, "/preview/team/new", release("new", "new"), "new", "main@"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var body []byte
+			if test.body != nil {
+				body = text(t, test.body)
+			}
+			code, raw := ask(s, test.method, test.url, body)
+			var got v1alpha1.Preview
+			if err := json.Unmarshal(raw, &got); err != nil || code != http.StatusOK {
+				t.Fatalf("%d %s: %v", code, raw, err)
+			}
+			if got.Kind != "Preview" || got.Namespace != "team" || got.RenderRef != "sha256:1" || got.SourceRevision != test.revision ||
+				got.TargetNamespace != "there" || got.Count != 1 || len(got.Warnings) != 1 || len(got.Objects) != 1 {
+				t.Errorf("got %+v", got)
+			}
+			if diff := cmp.Diff(fmt.Sprintf(`{"kind":"ConfigMap","path":%q}`, test.path), string(got.Objects[0].Raw)); diff != "" {
+				t.Errorf("object (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+type reasoned struct{ error }
+
+func (reasoned) Reason() string { return v1alpha1.ReasonRenderFailed }
+
+func TestWhatIsRefusedSaysWhy(t *testing.T) {
+	t.Parallel()
+	failing := func(err error) previewFunc {
+		return func(context.Context, *v1alpha1.Release, string) (Result, error) { return Result{}, err }
+	}
+	large := func(context.Context, *v1alpha1.Release, string) (Result, error) {
+		return Result{Objects: [][]byte{make([]byte, MaxAnswer), []byte("{}")}}, nil
+	}
+	tests := map[string]struct {
+		method, url string
+		body        []byte
+		previewer   previewFunc
+		check       Check
+		code        int
+		says        string
+	}{
+		"a Release that is not there":          {url: "/preview/team/none", code: http.StatusNotFound, says: "team/none"},
+		"a body that is no Release":            {method: http.MethodPost, url: "/preview/team/shop", body: []byte("{"), code: http.StatusBadRequest, says: "is no Release"},
+		"a body that is another Release":       {method: http.MethodPost, url: "/preview/team/shop", body: text(t, release("other", "")), code: http.StatusBadRequest, says: "team/other"},
+		"a body without an end":                {method: http.MethodPost, url: "/preview/team/shop", body: make([]byte, MaxBody+1), code: http.StatusRequestEntityTooLarge, says: "3 MiB"},
+		"content that does not render":         {previewer: failing(reasoned{errors.New("a.yaml, document 1, line 2: bad")}), url: "/preview/team/shop", code: http.StatusUnprocessableEntity, says: "RenderFailed: a.yaml, document 1, line 2"},
+		"a fault of the hub, which is no news": {previewer: failing(errors.New("disk /var/lib")), url: "/preview/team/shop", code: http.StatusInternalServerError, says: "the log of the hub"},
+		"more objects than an answer may have": {previewer: large, url: "/preview/team/shop", code: http.StatusRequestEntityTooLarge, says: "kubectl convoy render"},
+		"a request of somebody else":           {check: func(*http.Request, []byte) error { return errors.New("no proof") }, url: "/preview/team/shop", code: http.StatusForbidden, says: "only the hub's API server"},
+		"a question that is not built":         {url: "/diff/team/shop", code: http.StatusNotImplemented, says: "diff of a Release is not built yet"},
+		"a question that there is not":         {url: "/secrets/team/shop", code: http.StatusNotFound},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if test.method == "" {
+				test.method = http.MethodGet
+			}
+			if test.previewer == nil {
+				test.previewer = echo
+			}
+			if test.check == nil {
+				test.check = believe
+			}
+			code, raw := ask(newServer(t, test.previewer, test.check), test.method, test.url, test.body)
+			if code != test.code || !strings.Contains(string(raw), test.says) || strings.Contains(string(raw), "/var/lib") {
+				t.Errorf("%d %s, want %d with %q", code, raw, test.code, test.says)
+			}
+		})
+	}
+}
+
+// A chart that takes for ever costs a place until its time is over; who comes meanwhile
+// waits, and only so many do.
+func TestFewPreviewsAreMadeAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		running, most := 0, 0
+		s := newServer(t, func(ctx context.Context, _ *v1alpha1.Release, _ string) (Result, error) {
+			running++ // guarded by the one place that there is
+			most = max(most, running)
+			<-ctx.Done()
+			running--
+			return Result{}, ctx.Err()
+		}, believe)
+		s.making = make(chan struct{}, 1)
+		codes := make(chan int, maxPreviews+maxWaiting)
+		for range maxPreviews + maxWaiting {
+			go func() {
+				code, _ := ask(s, http.MethodGet, "/preview/team/shop", nil)
+				codes <- code
+			}()
+		}
+		synctest.Wait()
+		if code, raw := ask(s, http.MethodGet, "/preview/team/shop", nil); code != http.StatusTooManyRequests || !bytes.Contains(raw, []byte("retryAfterSeconds")) {
+			t.Errorf("one too many: %d %s", code, raw)
+		}
+		start := time.Now()
+		for range maxPreviews + maxWaiting {
+			if code := <-codes; code != http.StatusGatewayTimeout {
+				t.Errorf("answered %d", code)
+			}
+		}
+		if took := time.Since(start); took != previewTime || most != 1 {
+			t.Errorf("ended after %s with %d at once", took, most)
+		}
+	})
+}
+
+func TestTheServerEndsWhenItIsTold(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Options{Listener: listener, Releases: releases{}, Previewer: previewFunc(echo), Check: believe})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+"/preview/team/none", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusNotFound {
+		t.Errorf("%d, %v", answer.StatusCode, err)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
