@@ -25,18 +25,25 @@ type Tree struct {
 	names   []string // of the files, sorted
 	folders map[string]bool
 	faults  map[string]error
+	scope   []string // what of the source this is; nil: all
 
-	mu   sync.Mutex
-	seen map[string]bool // path -> looked at; guarded by mu
+	mu      sync.Mutex
+	seen    map[string]bool // path -> looked at; guarded by mu
+	missing map[string]bool // path -> looked at outside the scope; guarded by mu
 }
 
 // New makes a tree. faults are paths that stand in the source and cannot be read, and
 // why: ErrSubmodule, ErrLink, ErrTooLarge. What is below such a path has its fault. A
 // file that is a pointer of Git LFS has the fault ErrPointer by itself.
-func New(list []File, faults map[string]error) *Tree {
+func New(list []File, faults map[string]error) *Tree { return NewPart(list, faults, nil) }
+
+// NewPart makes a tree of what is in and below some paths of a source, so that a
+// render in a large one need not be sent all of it. Whatever else is looked for is
+// not there, and Missing tells of it: the render has to be made again with more.
+func NewPart(list []File, faults map[string]error, scope []string) *Tree {
 	t := &Tree{
 		files: make(map[string][]byte, len(list)), folders: map[string]bool{"": true},
-		faults: make(map[string]error, len(faults)), seen: map[string]bool{},
+		faults: make(map[string]error, len(faults)), scope: scope, seen: map[string]bool{}, missing: map[string]bool{},
 	}
 	for name, err := range faults {
 		t.faults[name] = err
@@ -158,6 +165,9 @@ func (t *Tree) IsDir(name string) bool {
 	if err != nil {
 		return false
 	}
+	if t.folders[clean] {
+		return true // it will be one as long as what is in it is there
+	}
 	t.see(clean)
 	return t.folders[clean]
 }
@@ -178,6 +188,22 @@ func (t *Tree) see(clean string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.seen[clean] = true
+	if t.scope != nil && !slices.ContainsFunc(t.scope, func(part string) bool { return below(clean, part) }) {
+		t.missing[clean] = true
+	}
+}
+
+// Missing names the paths that were looked at and are outside of what the tree was
+// made of, sorted.
+func (t *Tree) Missing() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := make([]string, 0, len(t.missing))
+	for name := range t.missing {
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return list
 }
 
 // IsPointer reports a Git LFS pointer: a short text of a fixed form. A manifest

@@ -119,3 +119,14 @@ func read(t *files.Tree, names ...string) {
 		_, _ = t.Read(name) // some are missing, on purpose
 	}
 }
+
+func TestAPartTellsWhatWasLookedForElsewhere(t *testing.T) {
+	part := files.NewPart([]files.File{{Name: "over/prod/kustomization.yaml"}}, nil, []string{"over/prod", "gone"})
+	read(part, "over/prod/kustomization.yaml", "over/prod/none", "gone/x", "base/kustomization.yaml")
+	part.List("base")
+	part.IsDir("over")
+	part.IsDir(".")
+	if diff := cmp.Diff([]string{"base", "base/kustomization.yaml"}, part.Missing()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -44,14 +44,15 @@ func (s *Snapshot) Walk(text string, each func(Entry) error) error {
 	if err != nil {
 		return err
 	}
-	w := &walk{s: s, each: each, open: map[string]bool{}}
+	w := &walk{s: s, each: each, fault: func(_ string, err error) error { return err }, open: map[string]bool{}}
 	return w.visit(clean, real)
 }
 
 type walk struct {
 	s     *Snapshot
 	each  func(Entry) error
-	open  map[string]bool // folders that are being walked: a link into one goes in circles
+	fault func(name string, err error) error // a link that cannot be followed
+	open  map[string]bool                    // folders that are being walked: a link into one goes in circles
 	files int
 	bytes int64
 }
@@ -71,7 +72,7 @@ func (w *walk) visit(name, real string) error {
 		return w.each(entry)
 	}
 	if w.open[real] {
-		return fmt.Errorf("%w: %s: it leads to a folder that it is in", ErrLink, name)
+		return w.fault(name, fmt.Errorf("%w: %s: it leads to a folder that it is in", ErrLink, name))
 	}
 	w.open[real] = true
 	defer delete(w.open, real)
@@ -80,7 +81,10 @@ func (w *walk) visit(name, real string) error {
 		if n := w.s.nodes[childReal]; n != nil && n.Link != "" {
 			target, err := w.s.resolve(childReal, childName, 0)
 			if err != nil {
-				return err
+				if err = w.fault(childName, err); err != nil {
+					return err
+				}
+				continue
 			}
 			childReal = target
 		}

@@ -53,18 +53,23 @@ func (s *Snapshot) Tar(text string) (io.ReadCloser, error) {
 	if err := s.Walk(text, func(Entry) error { return nil }); err != nil {
 		return nil, err
 	}
+	return streamed(func(w io.Writer) error { return s.tar(text, w) }), nil
+}
+
+// streamed gives what write writes, while it is read.
+func streamed(write func(io.Writer) error) io.ReadCloser {
 	reader, writer := io.Pipe()
 	stream := &tarStream{PipeReader: reader, done: make(chan struct{})}
 	go func() { // Close waits for it
 		defer close(stream.done)
 		out := bufio.NewWriterSize(writer, 64<<10)
-		err := s.tar(text, out)
+		err := write(out)
 		if err == nil {
 			err = out.Flush()
 		}
 		writer.CloseWithError(err)
 	}()
-	return stream, nil
+	return stream
 }
 
 // tarStream ends its writer when it is closed.
@@ -81,28 +86,31 @@ func (t *tarStream) Close() error {
 
 func (s *Snapshot) tar(text string, w io.Writer) error {
 	out := tar.NewWriter(w)
-	err := s.Walk(text, func(e Entry) error {
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: e.Name, Size: e.Size, Mode: 0o644, Format: tar.FormatPAX}
-		if e.Executable {
-			header.Mode = 0o755
-		}
-		if e.Submodule != "" {
-			header.Typeflag, header.Name = tar.TypeDir, e.Name+"/"
-			header.PAXRecords = map[string]string{RecordSubmodule: e.Submodule}
-		}
-		if err := out.WriteHeader(header); err != nil {
-			return err
-		}
-		sum := sha256.New()
-		n, err := io.Copy(io.MultiWriter(out, sum), io.NewSectionReader(s.content, e.Offset, e.Size))
-		if err != nil {
-			return err
-		}
-		if e.Submodule == "" && (n != e.Size || hex.EncodeToString(sum.Sum(nil)) != e.SHA256) {
-			s.corrupt.Store(true)
-			return fmt.Errorf("%w: %s", ErrCorrupt, e.Name)
-		}
-		return nil
-	})
+	err := s.Walk(text, func(e Entry) error { return s.add(out, e) })
 	return errors.Join(err, out.Close())
+}
+
+// add writes one entry, and checks its content on the way.
+func (s *Snapshot) add(out *tar.Writer, e Entry) error {
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: e.Name, Size: e.Size, Mode: 0o644, Format: tar.FormatPAX}
+	if e.Executable {
+		header.Mode = 0o755
+	}
+	if e.Submodule != "" {
+		header.Typeflag, header.Name = tar.TypeDir, e.Name+"/"
+		header.PAXRecords = map[string]string{RecordSubmodule: e.Submodule}
+	}
+	if err := out.WriteHeader(header); err != nil {
+		return err
+	}
+	sum := sha256.New()
+	n, err := io.Copy(io.MultiWriter(out, sum), io.NewSectionReader(s.content, e.Offset, e.Size))
+	if err != nil {
+		return err
+	}
+	if e.Submodule == "" && (n != e.Size || hex.EncodeToString(sum.Sum(nil)) != e.SHA256) {
+		s.corrupt.Store(true)
+		return fmt.Errorf("%w: %s", ErrCorrupt, e.Name)
+	}
+	return nil
 }
