@@ -66,6 +66,10 @@ type Options struct {
 	// in that order for each. It must not block. May be nil.
 	Changed func(cluster tunnel.ClusterID, connected bool)
 
+	// Notice is told what people should know of a Cluster: by a reason of
+	// api/core/v1alpha1 and a message. It must not block. May be nil.
+	Notice func(cluster tunnel.ClusterID, reason, message string)
+
 	// Occupied tells that an engine of the hub's own works on the target with that
 	// kube-system UID: no agent may beside it. Default: none does.
 	Occupied func(targetUID string) bool
@@ -134,6 +138,9 @@ func New(o Options) (*Gateway, error) {
 	}
 	if o.Changed == nil {
 		o.Changed = func(tunnel.ClusterID, bool) {}
+	}
+	if o.Notice == nil {
+		o.Notice = func(tunnel.ClusterID, string, string) {}
 	}
 	if o.RenewGap == 0 {
 		o.RenewGap = RenewGap

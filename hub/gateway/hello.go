@@ -79,6 +79,8 @@ func (g *Gateway) welcome(ctx context.Context, s *session, hello *tunnel.Hello) 
 	if flapping {
 		g.metrics.flapping.Inc()
 		g.log.Info("sessions of one cluster displace each other: is the same agent running twice?", "cluster", s.id.String(), "old", from, "new", to)
+		g.opts.Notice(s.id, v1alpha1.ReasonSessionsDisplaced, fmt.Sprintf(
+			"more than %d sessions within %s displaced one another: is the same agent running in two places? Revoke its identity if it is not yours", MaxDisplaced, DisplacedWindow))
 	}
 	closeLink(old.link)
 	return nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -131,18 +132,17 @@ func cause(r *Refusal) string {
 	return "revoked"
 }
 
-// recovered counts a certificate that is made with the bound key alone. Of those
-// that follow one another within RecoveryWindow, MaxRecoveries are allowed.
+// recovered counts a certificate that is made with the bound key alone. In any
+// RecoveryWindow, MaxRecoveries are allowed.
 func recovered(agent *v1alpha1.ClusterAgentStatus, now time.Time) error {
-	if agent.LastRecoveryAt == nil || now.Sub(agent.LastRecoveryAt.Time) >= RecoveryWindow {
-		agent.Recoveries = 0
-	}
-	if agent.Recoveries >= MaxRecoveries {
-		return refuse(tunnel.ReasonTooManyRecoveries, fmt.Sprintf(
-			"this identity has recovered %d times, less than a day apart; try again a day after the last one, or join anew", agent.Recoveries))
+	within := slices.DeleteFunc(slices.Clone(agent.RecoveredAt), func(at metav1.Time) bool { return now.Sub(at.Time) >= RecoveryWindow })
+	if len(within) >= MaxRecoveries {
+		return refuse(tunnel.ReasonTooManyRecoveries, fmt.Sprintf("this identity has recovered %d times within a day; try again after %s, or join anew",
+			len(within), within[0].Add(RecoveryWindow).UTC().Format(time.RFC3339)))
 	}
 	at := metav1.NewTime(now)
-	agent.Recoveries++
+	agent.RecoveredAt = append(within, at)
+	agent.Recoveries = int64(len(agent.RecoveredAt))
 	agent.LastRecoveryAt = &at
 	return nil
 }

@@ -113,10 +113,20 @@ func TestTwoAgentsWhoseRenewalsPartAreClonesAndBothAreRefused(t *testing.T) {
 }
 
 func TestAnIdentityThatIsUsedFromTwoPlacesAtOnceWithOneCertificateIsNotTakenAway(t *testing.T) {
-	r := start(t)
+	told := &notices{}
+	r := start(t, told.take)
 	id, p, _, _ := r.session(t, "edge")
-	for range 3 * gateway.MaxDisplaced {
+	for range gateway.MaxDisplaced {
 		r.open(t, p)
+	}
+	if got := told.all(); len(got) > 0 {
+		t.Errorf("people were told too early: %v", got)
+	}
+	for range 2 * gateway.MaxDisplaced {
+		r.open(t, p)
+	}
+	if got := told.all(); len(got) != 2*gateway.MaxDisplaced || got[0] != id.UID+" "+v1alpha1.ReasonSessionsDisplaced {
+		t.Errorf("people were told %v", got)
 	}
 	if got := r.agentOf(t, id); got.CloneDetectedAt != nil || !r.gateway.Sessions().Connected(id.UID) {
 		t.Errorf("recorded %+v", got)
@@ -206,16 +216,20 @@ func TestANewJoinEndsTheSessionOfWhoJoinedBefore(t *testing.T) {
 	within(t, "the end of the old agent's session", old.Done())
 }
 
-func TestABoundKeyRecoversSoOftenADayAndNotMore(t *testing.T) {
+func TestABoundKeyRecoversSoOftenInAnyDayAndNotMore(t *testing.T) {
 	clock := newClock()
 	r := start(t, withClock(clock))
 	id, p, _, _ := r.session(t, "edge")
-	for i := range gateway.MaxRecoveries {
-		if err := p.Join(r.ctx, true); err != nil {
-			t.Fatalf("recovery %d: %v", i+1, err)
+	recoverAll := func(count int) {
+		t.Helper()
+		for i := range count {
+			if err := p.Join(r.ctx, true); err != nil {
+				t.Fatalf("recovery %d: %v", i+1, err)
+			}
+			clock.add(time.Hour)
 		}
-		clock.add(time.Hour)
 	}
+	recoverAll(gateway.MaxRecoveries)
 	if got := r.agentOf(t, id); got.Recoveries != gateway.MaxRecoveries || got.Renewals != gateway.MaxRecoveries+1 || got.LastRecoveryAt == nil {
 		t.Errorf("recorded %+v", got)
 	}
@@ -223,9 +237,25 @@ func TestABoundKeyRecoversSoOftenADayAndNotMore(t *testing.T) {
 		t.Errorf("one more: got %q", got)
 	}
 	r.open(t, p) // what it has is as good as before
+	clock.add(gateway.RecoveryWindow - gateway.MaxRecoveries*time.Hour)
+	recoverAll(1) // the first of them was a day ago
+	clock.add(-30 * time.Minute)
+	if got := reason(p.Join(r.ctx, true)); got != tunnel.ReasonTooManyRecoveries {
+		t.Errorf("before the second of them was a day ago: got %q", got)
+	}
 	clock.add(gateway.RecoveryWindow)
-	if err := p.Join(r.ctx, true); err != nil {
-		t.Errorf("a day later: %v", err)
+	recoverAll(gateway.MaxRecoveries)
+}
+
+func TestADayOfRecoveriesEveryTwoHoursIsAllowedForEver(t *testing.T) {
+	clock := newClock()
+	r := start(t, withClock(clock))
+	_, p, _, _ := r.session(t, "edge")
+	for i := range 3 * gateway.MaxRecoveries {
+		if err := p.Join(r.ctx, true); err != nil {
+			t.Fatalf("recovery %d: %v", i+1, err)
+		}
+		clock.add(gateway.RecoveryWindow / gateway.MaxRecoveries)
 	}
 }
 

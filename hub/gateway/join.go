@@ -121,9 +121,13 @@ func (g *Gateway) certify(ctx context.Context, req tunnel.JoinRequest) (*tunnel.
 	answer, err := g.issue(ctx, identity{id: id, bound: bound}, req.ClientKey, func(status *v1alpha1.ClusterStatus, now time.Time) error {
 		return admit(status, req, now)
 	})
-	if err == nil {
+	switch {
+	case err == nil:
 		g.joined.add(id.UID, bound)
 		g.ClusterChanged(id.UID) // the session of who joined before ends
+	case asRefusal(err) != nil && asRefusal(err).Reason == tunnel.ReasonTokenUsed:
+		g.opts.Notice(id, v1alpha1.ReasonTokenReused,
+			"a join token that another agent has joined with was presented again, and refused: who else has it? Join anew, or revoke the agent, if the first one is not yours")
 	}
 	return answer, err
 }

@@ -6,11 +6,15 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/hub/gateway"
 	"kumodo.io/convoy/hub/gateway/gatewaytest"
 	"kumodo.io/convoy/pkg/tunnel"
@@ -27,9 +31,30 @@ func withClock(c *clock) func(*gatewaytest.Hub, *gateway.Options) {
 	return func(h *gatewaytest.Hub, o *gateway.Options) { h.Now, o.Now = c.now, c.now }
 }
 
+// notices are what people are told of.
+type notices struct {
+	mu   sync.Mutex
+	told []string
+}
+
+func (n *notices) take(_ *gatewaytest.Hub, o *gateway.Options) {
+	o.Notice = func(id tunnel.ClusterID, reason, _ string) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.told = append(n.told, id.UID+" "+reason)
+	}
+}
+
+func (n *notices) all() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.told)
+}
+
 func TestATokenMakesOneAgentAndNoOther(t *testing.T) {
 	clock := newClock()
-	r := start(t, withClock(clock))
+	told := &notices{}
+	r := start(t, withClock(clock), told.take)
 
 	t.Run("used twice", func(t *testing.T) {
 		id, first := r.cluster(t, "used")
@@ -42,6 +67,9 @@ func TestATokenMakesOneAgentAndNoOther(t *testing.T) {
 		}
 		if got := reason(second.Join(r.ctx, false)); got != tunnel.ReasonTokenUsed {
 			t.Errorf("got %q", got)
+		}
+		if diff := cmp.Diff([]string{id.UID + " " + v1alpha1.ReasonTokenReused}, told.all()); diff != "" {
+			t.Errorf("people were told (-want +got):\n%s", diff)
 		}
 		c, _ := r.ByUID(id.UID)
 		if c.Status.Join != nil || c.Status.Agent == nil || c.Status.Agent.CertificateSerial == "" {
@@ -88,8 +116,12 @@ func TestATokenMakesOneAgentAndNoOther(t *testing.T) {
 	})
 	t.Run("repeated with the same keys, since the answer was lost", func(t *testing.T) {
 		_, p := r.cluster(t, "again")
+		before := len(told.all())
 		if err := errors.Join(p.Join(r.ctx, false), p.Join(r.ctx, false)); err != nil {
 			t.Fatal(err)
+		}
+		if more := told.all()[before:]; len(more) > 0 {
+			t.Errorf("people were told %v", more)
 		}
 		r.open(t, p)
 		clock.add(tunnel.TokenTTL + time.Second)
@@ -267,6 +299,57 @@ func TestARenewalIsForTheSessionsOwnIdentity(t *testing.T) {
 		t.Errorf("a second renewal at once: got %q", got)
 	}
 	r.open(t, p)
+}
+
+func TestARenewalThatIsPlayedBackGivesNobodyAnotherIdentity(t *testing.T) {
+	r := start(t, renewing)
+	id, p, _, c := r.session(t, "renews")
+	req, err := p.Request(r.ctx, nonceless(t, r, p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded := tunnel.RenewRequest{ClientKey: req.ClientKey}
+	renew := func(c *tunnel.Client) (*gatewaytest.Peer, error) {
+		var answer tunnel.CertificateAnswer
+		if err := c.Call(r.ctx, http.MethodPost, "/v1/renew", recorded, &answer); err != nil {
+			return nil, err
+		}
+		made := p.Clone()
+		return made, made.Keep(answer)
+	}
+
+	t.Run("over its own session it makes the next certificate, with a number of its own", func(t *testing.T) {
+		for want := int64(2); want <= 3; want++ {
+			made, err := renew(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if number, err := tunnel.PeerRenewal(made.Cert.Leaf); number != want || err != nil {
+				t.Errorf("got number %d, %v, want %d", number, err, want)
+			}
+		}
+	})
+	t.Run("over another Cluster's session it makes one of that Cluster", func(t *testing.T) {
+		other, _, _, theirs := r.session(t, "other")
+		made, err := renew(theirs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _, err := tunnel.PeerIdentity(made.Cert.Leaf, r.ID); err != nil || got != other {
+			t.Errorf("it is of %v, %v", got, err)
+		}
+	})
+	t.Run("over a session older than a certificate that was used since, it is refused and both are", func(t *testing.T) {
+		before := r.agentOf(t, id)
+		r.Change(id.UID, func(s *v1alpha1.ClusterStatus) { s.Agent.UsedRenewal = 3 })
+		if _, err := renew(c); reason(err) != tunnel.ReasonCloneDetected {
+			t.Errorf("got %v", err)
+		}
+		after := r.agentOf(t, id)
+		if after.Renewals != before.Renewals || after.CertificateSerial != before.CertificateSerial || after.CloneDetectedAt == nil {
+			t.Errorf("recorded %+v", after)
+		}
+	})
 }
 
 // nonceless is a client of the join endpoint, where nonces are had.

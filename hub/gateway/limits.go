@@ -35,8 +35,8 @@ const (
 	// RenewGap between two renewals of one session.
 	RenewGap = 10 * time.Second
 
-	// MaxRecoveries of one identity that follow each other within RecoveryWindow; an
-	// agent recovers when its certificate ran out, and that lasts as long.
+	// MaxRecoveries of one identity in any RecoveryWindow; an agent recovers when its
+	// certificate ran out, and that lasts as long.
 	MaxRecoveries  = 12
 	RecoveryWindow = 24 * time.Hour
 	// maxFormer clusters that a Cluster stood for are remembered.
@@ -45,7 +45,7 @@ const (
 	// refused, after the last time.
 	ConflictMemory = 10 * time.Minute
 	// MaxDisplaced sessions of one Cluster in DisplacedWindow are normal; more are
-	// counted and logged.
+	// counted, logged, and told to people.
 	MaxDisplaced    = 3
 	DisplacedWindow = 5 * time.Minute
 

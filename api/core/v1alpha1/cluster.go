@@ -220,9 +220,14 @@ type ClusterAgentStatus struct {
 	// older ones are refused.
 	// +optional
 	UsedRenewal int64 `json:"usedRenewal,omitempty"`
-	// recoveries counts certificates that were asked for with the bound key.
+	// recoveries counts certificates that were asked for with the bound key, within a
+	// day before the newest of them.
 	// +optional
 	Recoveries int64 `json:"recoveries,omitempty"`
+	// recoveredAt is when each of these was asked for, the oldest first.
+	// +optional
+	// +listType=atomic
+	RecoveredAt []metav1.Time `json:"recoveredAt,omitempty"`
 	// lastRecoveryAt is when that was last done.
 	// +optional
 	LastRecoveryAt *metav1.Time `json:"lastRecoveryAt,omitempty"`

@@ -81,6 +81,14 @@ const (
 	ReasonPruningReleases = "PruningReleases"
 )
 
+// Reasons of Events about a Cluster that are no reasons of a condition.
+const (
+	// ReasonTokenReused: a join token that was used was presented with other keys.
+	ReasonTokenReused = "TokenReused"
+	// ReasonSessionsDisplaced: sessions of one identity displace each other.
+	ReasonSessionsDisplaced = "SessionsDisplaced"
+)
+
 // Reasons of a Release's conditions.
 const (
 	// Rendered.

@@ -215,7 +215,8 @@ type RenderStatus struct {
 	// objects layer: its digest is renderRef.
 	Objects LayerReference `json:"objects"`
 	// sealed layer: the Secret values, encrypted.
-	Sealed LayerReference `json:"sealed"`
+	// +optional
+	Sealed LayerReference `json:"sealed,omitzero"`
 	// count of objects.
 	Count int32 `json:"count"`
 	// renderer is the version that made it: provenance, never a key.
@@ -374,7 +375,7 @@ type HistoryEntry struct {
 	RenderRef string `json:"renderRef"`
 	// sealed layer that belongs to it.
 	// +optional
-	Sealed LayerReference `json:"sealed,omitempty"`
+	Sealed LayerReference `json:"sealed,omitzero"`
 	// sourceRevision it was made of.
 	// +optional
 	SourceRevision string `json:"sourceRevision,omitempty"`

@@ -141,6 +141,13 @@ func (in *ClusterAgentStatus) DeepCopyInto(out *ClusterAgentStatus) {
 		in, out := &in.CertificateExpiresAt, &out.CertificateExpiresAt
 		*out = (*in).DeepCopy()
 	}
+	if in.RecoveredAt != nil {
+		in, out := &in.RecoveredAt, &out.RecoveredAt
+		*out = make([]v1.Time, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.LastRecoveryAt != nil {
 		in, out := &in.LastRecoveryAt, &out.LastRecoveryAt
 		*out = (*in).DeepCopy()

@@ -3077,9 +3077,27 @@ func schema_convoy_api_core_v1alpha1_ClusterAgentStatus(ref common.ReferenceCall
 					},
 					"recoveries": {
 						SchemaProps: spec.SchemaProps{
-							Description: "recoveries counts certificates that were asked for with the bound key.",
+							Description: "recoveries counts certificates that were asked for with the bound key, within a day before the newest of them.",
 							Type:        []string{"integer"},
 							Format:      "int64",
+						},
+					},
+					"recoveredAt": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "recoveredAt is when each of these was asked for, the oldest first.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.Time{}.OpenAPIModelName()),
+									},
+								},
+							},
 						},
 					},
 					"lastRecoveryAt": {
@@ -5643,7 +5661,7 @@ func schema_convoy_api_core_v1alpha1_RenderStatus(ref common.ReferenceCallback) 
 						},
 					},
 				},
-				Required: []string{"objects", "sealed", "count"},
+				Required: []string{"objects", "count"},
 			},
 		},
 		Dependencies: []string{
