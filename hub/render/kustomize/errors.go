@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kustomize
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Sentinels. Errors that wrap them name the file that has the fault.
+var (
+	// ErrNone: there is no kustomization in a folder.
+	ErrNone = errors.New("there is no kustomization.yaml, kustomization.yml or Kustomization in it")
+	// ErrSeveral: there are several.
+	ErrSeveral = errors.New("has several kustomization files")
+	// ErrRemote: a reference that is not to a file of the source.
+	ErrRemote = errors.New("is not in the source: nothing is fetched for a kustomization")
+	// ErrMissing: a reference to something that is not there.
+	ErrMissing = errors.New("is not in the source")
+	// ErrPlugin: a generator, transformer or validator that is a program.
+	ErrPlugin = errors.New("is a plugin: only those that are built into kustomize run")
+	// ErrHelm: a chart in a kustomization.
+	ErrHelm = errors.New("charts are not rendered inside a kustomization: make it a Release of its own with content.helm")
+	// ErrRoot: a file outside the folder of the kustomization that reads it.
+	ErrRoot = errors.New("is not in or below the folder of its kustomization: only bases and components may lie elsewhere")
+	// ErrCycle: a kustomization that leads back to itself, or a schema that does.
+	ErrCycle = errors.New("leads back to itself")
+	// ErrTooLarge: a limit of limits.go.
+	ErrTooLarge = errors.New("too large")
+	// ErrBuild: kustomize's own answer.
+	ErrBuild = errors.New("kustomize")
+)
+
+// at puts the file, and the field where there is one, before a fault.
+func at(file, field string, err error) error {
+	if field == "" {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return fmt.Errorf("%s: %s: %w", file, field, err)
+}
+
+// entry names one entry of a field.
+func entry(text string, err error) error { return fmt.Errorf("%q: %w", shown(text), err) }
+
+// shown cuts a word of the input to what a message may repeat.
+func shown(text string) string {
+	const most = 200
+	if len(text) > most {
+		return text[:most] + "..."
+	}
+	return text
+}
