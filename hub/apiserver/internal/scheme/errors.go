@@ -4,5 +4,9 @@ package scheme
 
 import "errors"
 
-// ErrUnknownFieldSelector is returned for a field that a kind cannot be selected by.
-var ErrUnknownFieldSelector = errors.New("field selector not supported")
+var (
+	// ErrUnknownFieldSelector is returned for a field that a kind cannot be selected by.
+	ErrUnknownFieldSelector = errors.New("field selector not supported")
+	// errQuery: a conversion was called with types that it is not registered for.
+	errQuery = errors.New("not a query of a preview")
+)
