@@ -199,9 +199,14 @@ func TestDiscoveryTellsShortNamesCategoriesAndVerbs(t *testing.T) {
 		"releases/status":        {"", "", "get patch update"},
 		"releases/sync":          {"", "", "create"},
 		"releases/confirm":       {"", "", "create"},
+		"releases/preview":       {"", "", "create get"},
 		"releaseinventories":     {"relinv", "", "delete deletecollection get list watch"},
 		"gitrepositories":        {"cvgit", "convoy", all},
 		"gitrepositories/status": {"", "", "get patch update"},
+		"helmregistries":         {"cvhelm", "convoy", all},
+		"helmregistries/status":  {"", "", "get patch update"},
+		"ociregistries":          {"cvoci", "convoy", all},
+		"ociregistries/status":   {"", "", "get patch update"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("discovery (-want +got):\n%s", diff)

@@ -14,13 +14,13 @@ import (
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
 	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
 	"kumodo.io/convoy/hub/apiserver/cluster"
-	"kumodo.io/convoy/hub/apiserver/gitrepository"
 	"kumodo.io/convoy/hub/apiserver/hub"
 	"kumodo.io/convoy/hub/apiserver/internal/deletion"
 	"kumodo.io/convoy/hub/apiserver/internal/scheme"
 	"kumodo.io/convoy/hub/apiserver/inventory"
 	"kumodo.io/convoy/hub/apiserver/release"
 	"kumodo.io/convoy/hub/apiserver/resource"
+	"kumodo.io/convoy/hub/apiserver/source"
 )
 
 // Typed access in process to what is served.
@@ -29,6 +29,8 @@ type (
 	Releases        = resource.Store[*corev1alpha1.Release, *corev1alpha1.ReleaseList]
 	Inventories     = resource.Store[*corev1alpha1.ReleaseInventory, *corev1alpha1.ReleaseInventoryList]
 	GitRepositories = resource.Store[*sourcev1alpha1.GitRepository, *sourcev1alpha1.GitRepositoryList]
+	HelmRegistries  = resource.Store[*sourcev1alpha1.HelmRegistry, *sourcev1alpha1.HelmRegistryList]
+	OCIRegistries   = resource.Store[*sourcev1alpha1.OCIRegistry, *sourcev1alpha1.OCIRegistryList]
 )
 
 // Storage is for the hub's other rooms, which read and write our objects in
@@ -38,6 +40,8 @@ type Storage struct {
 	Releases        *Releases
 	Inventories     *Inventories
 	GitRepositories *GitRepositories
+	HelmRegistries  *HelmRegistries
+	OCIRegistries   *OCIRegistries
 }
 
 // storageMap is one group's resources and subresources.
@@ -56,12 +60,12 @@ type storageOptions struct {
 }
 
 // newStorage builds all that is served: the maps are the API's table of contents.
-func newStorage(o storageOptions) (core, source storageMap, in Storage, err error) {
+func newStorage(o storageOptions) (core, sources storageMap, in Storage, err error) {
 	clusters, err := cluster.NewStorage(cluster.Options{Typer: o.scheme, REST: o.rest, Shards: o.shards, Clock: o.clock, Authorizer: o.authorizer, Gate: o.gate, Join: o.join})
 	if err != nil {
 		return nil, nil, Storage{}, err
 	}
-	releases, err := release.NewStorage(release.Options{Typer: o.scheme, REST: o.rest, Shards: o.shards, Clock: o.clock, Gate: o.gate})
+	releases, err := release.NewStorage(release.Options{Typer: o.scheme, REST: o.rest, Shards: o.shards, Clock: o.clock, Authorizer: o.authorizer, Gate: o.gate})
 	if err != nil {
 		return nil, nil, Storage{}, err
 	}
@@ -69,7 +73,16 @@ func newStorage(o storageOptions) (core, source storageMap, in Storage, err erro
 	if err != nil {
 		return nil, nil, Storage{}, err
 	}
-	repositories, err := gitrepository.NewStorage(gitrepository.Options{Typer: o.scheme, REST: o.rest, Shards: o.shards, Clock: o.clock, Authorizer: o.authorizer})
+	sourceOptions := source.Options{Typer: o.scheme, REST: o.rest, Shards: o.shards, Clock: o.clock, Authorizer: o.authorizer}
+	repositories, err := source.GitRepositories(sourceOptions)
+	if err != nil {
+		return nil, nil, Storage{}, err
+	}
+	charts, err := source.HelmRegistries(sourceOptions)
+	if err != nil {
+		return nil, nil, Storage{}, err
+	}
+	artifacts, err := source.OCIRegistries(sourceOptions)
 	if err != nil {
 		return nil, nil, Storage{}, err
 	}
@@ -89,20 +102,26 @@ func newStorage(o storageOptions) (core, source storageMap, in Storage, err erro
 		"hubs/backup":        hub.NewBackupREST(o.hub),
 		"hubs/restore":       hub.NewRestoreREST(o.hub),
 	}
-	source = storageMap{
-		"gitrepositories":        repositories.GitRepository,
+	sources = storageMap{
+		"gitrepositories":        repositories.Main,
 		"gitrepositories/status": repositories.Status,
+		"helmregistries":         charts.Main,
+		"helmregistries/status":  charts.Status,
+		"ociregistries":          artifacts.Main,
+		"ociregistries/status":   artifacts.Status,
 	}
 	in = Storage{
 		Clusters:        resource.New[*corev1alpha1.Cluster, *corev1alpha1.ClusterList](clusters.Cluster.Store, clusters.Status.Store, o.scheme),
 		Releases:        resource.New[*corev1alpha1.Release, *corev1alpha1.ReleaseList](releases.Release.Store, releases.Status.Store, o.scheme),
 		Inventories:     resource.New[*corev1alpha1.ReleaseInventory, *corev1alpha1.ReleaseInventoryList](inventories.Store, nil, o.scheme),
-		GitRepositories: resource.New[*sourcev1alpha1.GitRepository, *sourcev1alpha1.GitRepositoryList](repositories.GitRepository.Store, repositories.Status.Store, o.scheme),
+		GitRepositories: resource.New[*sourcev1alpha1.GitRepository, *sourcev1alpha1.GitRepositoryList](repositories.Main.Store, repositories.Status.Store, o.scheme),
+		HelmRegistries:  resource.New[*sourcev1alpha1.HelmRegistry, *sourcev1alpha1.HelmRegistryList](charts.Main.Store, charts.Status.Store, o.scheme),
+		OCIRegistries:   resource.New[*sourcev1alpha1.OCIRegistry, *sourcev1alpha1.OCIRegistryList](artifacts.Main.Store, artifacts.Status.Store, o.scheme),
 	}
 	look := gated{releases: in.Releases, clusters: in.Clusters}
 	o.recording.set(look)
 	o.gate.Bind(look, o.recording.recorder)
-	return core, source, in, nil
+	return core, sources, in, nil
 }
 
 // group makes what the library installs of one group.

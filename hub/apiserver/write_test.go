@@ -33,6 +33,7 @@ func TestWhatAUserLeavesOutIsFilledIn(t *testing.T) {
 		ClusterRef: corev1alpha1.ClusterReference{Name: "edge"},
 		Source:     corev1alpha1.SourceReference{Kind: "GitRepository", Name: "app"},
 		Content:    corev1alpha1.ReleaseContent{Path: "."},
+		Images:     corev1alpha1.ReleaseImages{Policy: corev1alpha1.ImagesAsIs},
 		SyncPolicy: corev1alpha1.SyncPolicy{
 			Automatic: &yes, Interval: &metav1.Duration{Duration: 5 * time.Minute}, Timeout: &metav1.Duration{Duration: 5 * time.Minute},
 			Conflicts: corev1alpha1.ConflictsFail, Immutable: corev1alpha1.ImmutableReport, Prune: corev1alpha1.PrunePolicy{Orphaned: &yes},
@@ -65,7 +66,7 @@ func TestErrorsNameTheFieldAndNothingIsSkipped(t *testing.T) {
 		want       []string
 	}{
 		"a field of a later version is refused, not ignored": {
-			path: corePath + "/namespaces/team/releases", body: release(`{` + good + `,"targetNamespace":"x"}`), code: http.StatusBadRequest, want: []string{`unknown field \"spec.targetNamespace\"`},
+			path: corePath + "/namespaces/team/releases", body: release(`{` + good + `,"clusterWave":1}`), code: http.StatusBadRequest, want: []string{`unknown field \"spec.clusterWave\"`},
 		},
 		"a misspelt field deep inside": {
 			path: corePath + "/namespaces/team/releases", body: release(`{` + good + `,"syncPolicy":{"prune":{"orphan":true}}}`), code: http.StatusBadRequest, want: []string{`unknown field \"spec.syncPolicy.prune.orphan\"`},
@@ -81,13 +82,24 @@ func TestErrorsNameTheFieldAndNothingIsSkipped(t *testing.T) {
 			want: []string{"spec.content.path", "spec.syncPolicy.interval", "spec.syncPolicy.timeout", `spec.syncPolicy.conflicts: Unsupported value: \"Maybe\": supported values: \"Fail\", \"Force\"`},
 		},
 		"a source of a kind that this build has not": {
-			path: corePath + "/namespaces/team/releases", body: release(`{"clusterRef":{"name":"c"},"source":{"kind":"HelmRegistry","name":"s"}}`), code: http.StatusUnprocessableEntity, want: []string{"spec.source.kind: Unsupported value"},
+			path: corePath + "/namespaces/team/releases", body: release(`{"clusterRef":{"name":"c"},"source":{"kind":"Bucket","name":"s"}}`), code: http.StatusUnprocessableEntity, want: []string{"spec.source.kind: Unsupported value", "GitRepository", "HelmRegistry", "OCIRegistry"},
 		},
 		"a password in a URL, which the answer does not repeat": {
 			path: sourcePath + "/namespaces/team/gitrepositories", body: repository(`{"url":"https://me:hunter2@git.example/app"}`), code: http.StatusUnprocessableEntity, want: []string{"spec.url", "must not hold credentials"},
 		},
 		"two refs at once": {
 			path: sourcePath + "/namespaces/team/gitrepositories", body: repository(`{"url":"https://git.example/app","ref":{"branch":"a","tag":"b"}}`), code: http.StatusUnprocessableEntity, want: []string{"spec.ref", "at most one"},
+		},
+		"a chart registry without a chart": {
+			path: corePath + "/namespaces/team/releases", body: release(`{"clusterRef":{"name":"c"},"source":{"kind":"HelmRegistry","name":"s"}}`), code: http.StatusUnprocessableEntity, want: []string{"spec.content.helm.chart: Required"},
+		},
+		"a tag in the URL of an artifact": {
+			path: sourcePath + "/namespaces/team/ociregistries", code: http.StatusUnprocessableEntity, want: []string{"spec.url", "without tag or digest"},
+			body: `{"apiVersion":"source.convoy.kumodo.io/v1alpha1","kind":"OCIRegistry","metadata":{"name":"o"},"spec":{"url":"oci://registry.example/app:1.0"}}`,
+		},
+		"a password in the URL of charts, which the answer does not repeat": {
+			path: sourcePath + "/namespaces/team/helmregistries", code: http.StatusUnprocessableEntity, want: []string{"spec.url", "must not hold credentials"},
+			body: `{"apiVersion":"source.convoy.kumodo.io/v1alpha1","kind":"HelmRegistry","metadata":{"name":"h"},"spec":{"url":"https://me:hunter2@charts.example"}}`,
 		},
 		"a cluster of a mode that there is not": {
 			path: corePath + "/namespaces/team/clusters", body: `{"apiVersion":"core.convoy.kumodo.io/v1alpha1","kind":"Cluster","metadata":{"name":"c"},"spec":{"connectionMode":"remote"}}`, code: http.StatusUnprocessableEntity, want: []string{"spec.connectionMode: Unsupported value"},

@@ -28,6 +28,8 @@ var (
 func KnownTypes() []runtime.Object {
 	return []runtime.Object{
 		&GitRepository{}, &GitRepositoryList{},
+		&HelmRegistry{}, &HelmRegistryList{},
+		&OCIRegistry{}, &OCIRegistryList{},
 	}
 }
 

@@ -4,12 +4,14 @@ package release
 
 import (
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/utils/clock"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/hub/apiserver/internal/deletion"
 	"kumodo.io/convoy/hub/apiserver/internal/scheme"
+	"kumodo.io/convoy/hub/apiserver/internal/secret"
 	"kumodo.io/convoy/hub/apiserver/internal/strategy"
 )
 
@@ -22,6 +24,8 @@ type Options struct {
 	// Shards is the number of shards, at least 1.
 	Shards int
 	Clock  clock.PassiveClock
+	// Authorizer is asked whether a user may get the Secrets that he refers to.
+	Authorizer authorizer.UnconditionalAuthorizer
 	// Gate that deletions pass.
 	Gate *deletion.Gate
 }
@@ -36,8 +40,12 @@ type Storage struct {
 
 // NewStorage builds it. The watch cache begins to read at once.
 func NewStorage(o Options) (*Storage, error) {
+	check := secret.Check[*v1alpha1.Release]{
+		Authorizer: o.Authorizer, Resource: v1alpha1.Resource("releases"), References: references, Changed: usesSecretsAnew,
+	}
 	main, status, err := strategy.Build(kind, strategy.Options{
 		Typer: o.Typer, REST: o.REST, Shards: o.Shards, Table: tableConvertor(o.Clock), Index: scheme.FieldClusterRefName,
+		BeginCreate: check.BeginCreate, BeginUpdate: check.BeginUpdate,
 	})
 	if err != nil {
 		return nil, err

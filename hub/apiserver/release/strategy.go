@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/hub/apiserver/internal/scheme"
@@ -30,10 +31,22 @@ var kind = &strategy.Kind[*v1alpha1.Release]{
 	ShardBy:   func(r *v1alpha1.Release) string { return r.Spec.ClusterRef.Name },
 	Finalizer: v1alpha1.FinalizerRelease,
 
-	Changed:  func(r, old *v1alpha1.Release) bool { return !equality.Semantic.DeepEqual(r.Spec, old.Spec) },
-	Created:  func(r *v1alpha1.Release) { r.Status = v1alpha1.ReleaseStatus{} },
-	Updated:  func(r, old *v1alpha1.Release) { r.Status = old.Status },
-	Reported: func(r, old *v1alpha1.Release) { r.Spec = old.Spec },
+	Changed: func(r, old *v1alpha1.Release) bool { return !equality.Semantic.DeepEqual(r.Spec, old.Spec) },
+	// The references to Secrets were checked before this is called (see storage.go).
+	Created: func(r *v1alpha1.Release) { r.Status = v1alpha1.ReleaseStatus{CheckedSecrets: r.Spec.SecretNames()} },
+	// They were, too, for the user who changes what is done with the Secrets.
+	Updated: func(r, old *v1alpha1.Release) {
+		r.Status = old.Status
+		if usesSecretsAnew(r, old) {
+			r.Status.CheckedSecrets = r.Spec.SecretNames()
+		}
+	},
+	// Nobody adds a checked reference by writing the status.
+	Reported: func(r, old *v1alpha1.Release) {
+		r.Spec = old.Spec
+		r.Status.CheckedSecrets = old.Status.CheckedSecrets
+	},
+	KeptStatus: []fieldpath.Path{fieldpath.MakePathOrDie("status", "checkedSecrets")},
 
 	Validate:       validation.Release,
 	ValidateUpdate: validation.ReleaseUpdate,

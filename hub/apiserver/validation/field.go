@@ -101,6 +101,19 @@ func isCommit(ref string) bool {
 
 // relativePath checks the path of a file or folder inside a source.
 func relativePath(path string, p *field.Path) field.ErrorList {
+	if errs := pathText(path, p); len(errs) > 0 {
+		return errs
+	}
+	for part := range strings.SplitSeq(path, "/") {
+		if part == ".." {
+			return field.ErrorList{field.Invalid(p, path, "must not leave the source: no .. in it")}
+		}
+	}
+	return nil
+}
+
+// pathText checks what every path has to be.
+func pathText(path string, p *field.Path) field.ErrorList {
 	invalid := func(why string) field.ErrorList { return field.ErrorList{field.Invalid(p, path, why)} }
 	switch {
 	case path == "":
@@ -111,11 +124,6 @@ func relativePath(path string, p *field.Path) field.ErrorList {
 		return invalid("must be relative")
 	case strings.Contains(path, "\\"):
 		return invalid("must have / between its parts")
-	}
-	for part := range strings.SplitSeq(path, "/") {
-		if part == ".." {
-			return invalid("must not leave the source: no .. in it")
-		}
 	}
 	for _, r := range path {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {

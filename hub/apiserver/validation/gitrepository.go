@@ -3,9 +3,7 @@
 package validation
 
 import (
-	"net/url"
 	"strings"
-	"unicode"
 
 	"github.com/Masterminds/semver/v3"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -22,76 +20,22 @@ func GitRepository(g *v1alpha1.GitRepository) field.ErrorList {
 	errs = append(errs, gitRef(&g.Spec.Ref, spec.Child("ref"))...)
 	errs = append(errs, duration(g.Spec.Interval, spec.Child("interval"), MinSourceInterval, MaxInterval)...)
 	errs = append(errs, secretRef(g.Spec.SecretRef, spec.Child("secretRef"))...)
-	return append(errs, secretRef(g.Spec.CASecretRef, spec.Child("caSecretRef"))...)
-}
-
-func secretRef(ref *v1alpha1.SecretReference, p *field.Path) field.ErrorList {
-	if ref == nil {
-		return nil
-	}
-	return requiredName(ref.Name, p.Child("name"), apivalidation.NameIsDNSSubdomain)
-}
-
-// GitRepositoryUpdate checks a change of the main resource.
-func GitRepositoryUpdate(g, old *v1alpha1.GitRepository) field.ErrorList {
-	return append(apivalidation.ValidateObjectMetaUpdate(&g.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata")), GitRepository(g)...)
-}
-
-// GitRepositoryStatusUpdate checks a change of the status.
-func GitRepositoryStatusUpdate(g, old *v1alpha1.GitRepository) field.ErrorList {
-	return apivalidation.ValidateObjectMetaUpdate(&g.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
+	errs = append(errs, secretRef(g.Spec.CASecretRef, spec.Child("caSecretRef"))...)
+	return append(errs, webhook(g.Spec.Webhook, spec.Child("webhook"))...)
 }
 
 // GitRepositoryWarnings are told to the user who wrote the object.
 func GitRepositoryWarnings(g *v1alpha1.GitRepository) []string {
-	if g.Spec.SecretRef != nil && strings.HasPrefix(strings.ToLower(g.Spec.URL), "http:") {
-		return []string{"spec.url: the credentials of spec.secretRef would travel unencrypted"}
-	}
-	return nil
+	return openCredentials(g.Spec.URL, g.Spec.SecretRef)
 }
 
-// gitURL accepts https, ssh and http with a host and without credentials. An
-// error never repeats the URL when there may be a password in it.
+// gitURL accepts https, ssh and http with a host and a path.
 func gitURL(raw string, p *field.Path) field.ErrorList {
-	invalid := func(value, why string) field.ErrorList { return field.ErrorList{field.Invalid(p, value, why)} }
-	switch {
-	case raw == "":
-		return field.ErrorList{field.Required(p, "https://host/path or ssh://user@host/path")}
-	case len(raw) > MaxURL:
-		return field.ErrorList{field.TooLong(p, "", MaxURL)}
+	u, shown, errs := sourceURL(raw, "https://host/path or ssh://user@host/path", p, "https", "ssh", "http")
+	if len(errs) == 0 && strings.Trim(u.Path, "/") == "" {
+		errs = field.ErrorList{field.Invalid(p, shown, "must have a path")}
 	}
-	for _, r := range raw {
-		if unicode.IsControl(r) || unicode.IsSpace(r) {
-			return invalid("(not shown)", "must not contain spaces or control characters")
-		}
-	}
-	u, err := url.Parse(raw)
-	if err != nil || u.Opaque != "" || u.Scheme == "" {
-		return invalid("(not shown)", "must be https://host/path or ssh://user@host/path")
-	}
-	// scheme and host only: the rest may hold what must not be shown.
-	shown := u.Scheme + "://" + u.Host
-	switch u.Scheme {
-	case "https", "http":
-		if u.User != nil {
-			return invalid(shown, "must not hold credentials: put them into the Secret that spec.secretRef names")
-		}
-	case "ssh":
-		if _, has := u.User.Password(); has {
-			return invalid(shown, "must not hold a password: put it into the Secret that spec.secretRef names")
-		}
-	default:
-		return field.ErrorList{field.NotSupported(p, u.Scheme, []string{"https", "ssh", "http"})}
-	}
-	switch {
-	case u.Hostname() == "":
-		return invalid(shown, "must name a host")
-	case strings.Trim(u.Path, "/") == "":
-		return invalid(shown, "must have a path")
-	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return invalid(shown, "must not have a query or fragment")
-	}
-	return nil
+	return errs
 }
 
 func gitRef(r *v1alpha1.GitRef, p *field.Path) field.ErrorList {
@@ -107,11 +51,7 @@ func gitRef(r *v1alpha1.GitRef, p *field.Path) field.ErrorList {
 	}
 	if r.Semver != "" {
 		set = append(set, "semver")
-		if len(r.Semver) > MaxRef {
-			errs = append(errs, field.TooLong(p.Child("semver"), "", MaxRef))
-		} else if _, err := semver.NewConstraint(r.Semver); err != nil {
-			errs = append(errs, field.Invalid(p.Child("semver"), r.Semver, "must be a range of versions, as in >=1.2.0 <2.0.0: "+err.Error()))
-		}
+		errs = append(errs, versionRange(r.Semver, p.Child("semver"))...)
 	}
 	if r.Commit != "" {
 		set = append(set, "commit")
@@ -119,8 +59,26 @@ func gitRef(r *v1alpha1.GitRef, p *field.Path) field.ErrorList {
 			errs = append(errs, field.Invalid(p.Child("commit"), r.Commit, "must be 40 lower-case hexadecimal digits"))
 		}
 	}
+	if r.Name != "" {
+		set = append(set, "name")
+		if !strings.HasPrefix(r.Name, "refs/") {
+			errs = append(errs, field.Invalid(p.Child("name"), r.Name, "must be a ref in full, as in refs/heads/main"))
+		}
+		errs = append(errs, refName(r.Name, p.Child("name"))...)
+	}
 	if len(set) > 1 {
-		errs = append(errs, field.Invalid(p, strings.Join(set, ", "), "at most one of branch, tag, semver and commit may be set"))
+		errs = append(errs, field.Invalid(p, strings.Join(set, ", "), "at most one of branch, tag, semver, commit and name may be set"))
 	}
 	return errs
+}
+
+// versionRange checks a range of semantic versions; one version is a range too.
+func versionRange(text string, p *field.Path) field.ErrorList {
+	if len(text) > MaxRef {
+		return field.ErrorList{field.TooLong(p, "", MaxRef)}
+	}
+	if _, err := semver.NewConstraint(text); err != nil {
+		return field.ErrorList{field.Invalid(p, text, "must be a range of versions, as in >=1.2.0 <2.0.0: "+err.Error())}
+	}
+	return nil
 }

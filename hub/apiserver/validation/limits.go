@@ -29,6 +29,27 @@ const (
 	MaxJoinTTL = time.Hour
 	MinJoinTTL = time.Second
 
+	// MaxHelmReleaseName is Helm's own limit.
+	MaxHelmReleaseName = 53
+	MaxChartName       = 255
+	MaxValuesFiles     = 32
+	MaxValuesFrom      = 32
+	// MaxValues of one Release, inline.
+	MaxValues       = 512 << 10
+	MaxImageSecrets = 8
+
+	MaxMutations    = 64
+	MaxMutationName = 253
+	MaxInlineBodies = 64
+	// MaxMutationBody of one inline body, MaxMutationBodies of all of a Release.
+	MaxMutationBody   = 64 << 10
+	MaxMutationBodies = 512 << 10
+	// MaxExpression of an if, MaxSelector of a label selector, MaxTargetText of
+	// another field of a target.
+	MaxExpression = 4 << 10
+	MaxSelector   = 1 << 10
+	MaxTargetText = 253
+
 	// MaxInventoryEntries of one ReleaseInventory.
 	MaxInventoryEntries = 10_000
 	// MaxExceptions and MaxHistory of a Release's status.

@@ -3,6 +3,8 @@
 package validation
 
 import (
+	"fmt"
+
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -12,25 +14,25 @@ import (
 // Release checks one that is to be created or updated.
 func Release(r *v1alpha1.Release) field.ErrorList {
 	errs := objectName(r.Name, apivalidation.NameIsDNSSubdomain)
-	return append(errs, ReleaseSpec(&r.Spec, field.NewPath("spec"))...)
+	errs = append(errs, ReleaseSpec(&r.Spec, field.NewPath("spec"))...)
+	if helm := r.Spec.Content.Helm; helm != nil && helm.ReleaseName == "" && len(r.Name) > MaxHelmReleaseName {
+		errs = append(errs, field.Required(field.NewPath("spec", "content", "helm", "releaseName"),
+			fmt.Sprintf("the Release's own name has more than the %d characters that Helm allows", MaxHelmReleaseName)))
+	}
+	return errs
 }
 
 // ReleaseSpec checks a spec, with the defaults filled in.
 func ReleaseSpec(s *v1alpha1.ReleaseSpec, p *field.Path) field.ErrorList {
 	errs := clusterName(s.ClusterRef.Name, p.Child("clusterRef", "name"))
 
-	source := p.Child("source")
-	if s.Source.Kind == "" {
-		errs = append(errs, field.Required(source.Child("kind"), v1alpha1.SourceKindGitRepository))
-	} else {
-		errs = append(errs, enum(s.Source.Kind, source.Child("kind"), v1alpha1.SourceKindGitRepository)...)
+	errs = append(errs, releaseSource(&s.Source, p.Child("source"))...)
+	errs = append(errs, content(s, p.Child("content"))...)
+	if s.TargetNamespace != "" {
+		errs = append(errs, requiredName(s.TargetNamespace, p.Child("targetNamespace"), apivalidation.ValidateNamespaceName)...)
 	}
-	errs = append(errs, requiredName(s.Source.Name, source.Child("name"), apivalidation.NameIsDNSSubdomain)...)
-	if s.Source.Revision != "" {
-		errs = append(errs, refName(s.Source.Revision, source.Child("revision"))...)
-	}
-
-	errs = append(errs, relativePath(s.Content.Path, p.Child("content", "path"))...)
+	errs = append(errs, mutations(s.Mutations, p.Child("mutations"))...)
+	errs = append(errs, images(&s.Images, p.Child("images"))...)
 
 	sync := p.Child("syncPolicy")
 	errs = append(errs, duration(s.SyncPolicy.Interval, sync.Child("interval"), MinReleaseInterval, MaxInterval)...)

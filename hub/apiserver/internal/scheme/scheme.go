@@ -100,6 +100,16 @@ func addDefaults(s *runtime.Scheme) {
 			sourcev1alpha1.SetGitRepositoryDefaults(g)
 		}
 	})
+	s.AddTypeDefaultingFunc(&sourcev1alpha1.HelmRegistry{}, func(o any) {
+		if h, ok := o.(*sourcev1alpha1.HelmRegistry); ok {
+			sourcev1alpha1.SetHelmRegistryDefaults(h)
+		}
+	})
+	s.AddTypeDefaultingFunc(&sourcev1alpha1.OCIRegistry{}, func(o any) {
+		if r, ok := o.(*sourcev1alpha1.OCIRegistry); ok {
+			sourcev1alpha1.SetOCIRegistryDefaults(r)
+		}
+	})
 }
 
 // addFieldLabels says which field selectors each kind has.
@@ -109,6 +119,8 @@ func addFieldLabels(s *runtime.Scheme) error {
 		corev1alpha1.SchemeGroupVersion.WithKind("Release"):          {FieldClusterRefName},
 		corev1alpha1.SchemeGroupVersion.WithKind("ReleaseInventory"): nil,
 		sourcev1alpha1.SchemeGroupVersion.WithKind("GitRepository"):  nil,
+		sourcev1alpha1.SchemeGroupVersion.WithKind("HelmRegistry"):   nil,
+		sourcev1alpha1.SchemeGroupVersion.WithKind("OCIRegistry"):    nil,
 	}
 	for gvk, extra := range fields {
 		known := map[string]bool{"metadata.name": true, "metadata.namespace": true}
