@@ -22,6 +22,7 @@ import (
 	"kumodo.io/convoy/hub/apiserver/cluster"
 	"kumodo.io/convoy/hub/apiserver/hub"
 	"kumodo.io/convoy/hub/apiserver/internal/deletion"
+	"kumodo.io/convoy/hub/apiserver/internal/observer"
 	"kumodo.io/convoy/hub/apiserver/internal/scheme"
 )
 
@@ -45,6 +46,10 @@ type Config struct {
 	// Terminating says whether a namespace of the host is being deleted; nil: there is
 	// no host, or nobody to ask.
 	Terminating func(ctx context.Context, namespace string) (bool, error)
+	// ObserverURL is where previews are made; empty: they are refused.
+	ObserverURL string
+	// ProveToObserver signs a request to it.
+	ProveToObserver func(r *http.Request, body []byte)
 	// ReadyzChecks are asked, beside the library's own, whether the hub is ready.
 	ReadyzChecks []healthz.HealthChecker
 	// Authorizer replaces the one that follows from the options, in tests.
@@ -113,7 +118,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	core, source, storage, err := newStorage(storageOptions{
 		scheme: sch, rest: config.RESTOptionsGetter, shards: c.Options.Shards, clock: c.Clock,
 		join: c.Join, hub: hub.Options{Status: c.Hub, Backup: c.Backup, Clock: c.Clock}, authorizer: config.Authorization.Authorizer,
-		gate: gate, recording: held,
+		gate: gate, recording: held, previews: observer.New(c.ObserverURL, c.ProveToObserver),
 	})
 	if err != nil {
 		return fail(err)

@@ -57,6 +57,7 @@ type storageOptions struct {
 	authorizer authorizer.UnconditionalAuthorizer
 	gate       *deletion.Gate
 	recording  *recording
+	previews   release.Previews
 }
 
 // newStorage builds all that is served: the maps are the API's table of contents.
@@ -65,7 +66,7 @@ func newStorage(o storageOptions) (core, sources storageMap, in Storage, err err
 	if err != nil {
 		return nil, nil, Storage{}, err
 	}
-	releases, err := release.NewStorage(release.Options{Typer: o.scheme, REST: o.rest, Shards: o.shards, Clock: o.clock, Authorizer: o.authorizer, Gate: o.gate})
+	releases, err := release.NewStorage(release.Options{Typer: o.scheme, REST: o.rest, Shards: o.shards, Clock: o.clock, Authorizer: o.authorizer, Gate: o.gate, Previews: o.previews})
 	if err != nil {
 		return nil, nil, Storage{}, err
 	}
@@ -97,6 +98,7 @@ func newStorage(o storageOptions) (core, sources storageMap, in Storage, err err
 		"releases/status":    releases.Status,
 		"releases/sync":      releases.Sync,
 		"releases/confirm":   releases.Confirm,
+		"releases/preview":   releases.Preview,
 		"releaseinventories": inventories,
 		"hubs":               hub.NewREST(o.hub),
 		"hubs/backup":        hub.NewBackupREST(o.hub),

@@ -4,5 +4,10 @@ package release
 
 import "errors"
 
-// errDeleting refuses a sync of a Release that is on its way out.
-var errDeleting = errors.New("the Release is being deleted")
+var (
+	// errDeleting refuses a sync of a Release that is on its way out.
+	errDeleting = errors.New("the Release is being deleted")
+	// errKind: the store holds something else. It is typed by its constructor, so that
+	// does not happen.
+	errKind = errors.New("not a Release")
+)

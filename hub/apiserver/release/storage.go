@@ -28,6 +28,8 @@ type Options struct {
 	Authorizer authorizer.UnconditionalAuthorizer
 	// Gate that deletions pass.
 	Gate *deletion.Gate
+	// Previews are what releases/preview answers with.
+	Previews Previews
 }
 
 // Storage is all that is served of Releases.
@@ -36,6 +38,7 @@ type Storage struct {
 	Status  *strategy.StatusREST
 	Sync    *SyncREST
 	Confirm *deletion.Confirm[*v1alpha1.Release]
+	Preview *PreviewREST
 }
 
 // NewStorage builds it. The watch cache begins to read at once.
@@ -53,5 +56,6 @@ func NewStorage(o Options) (*Storage, error) {
 	return &Storage{
 		Release: &deletion.REST{REST: main, Gate: o.Gate}, Status: status,
 		Sync: newSync(main.Store, o.Clock), Confirm: o.Gate.ConfirmReleases(status.Store),
+		Preview: &PreviewREST{store: main.Store, previews: o.Previews, secrets: check},
 	}, nil
 }

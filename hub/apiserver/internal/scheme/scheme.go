@@ -68,6 +68,9 @@ func New() (*Scheme, error) {
 	)
 
 	addDefaults(s)
+	if err := addQueries(s); err != nil {
+		return nil, err
+	}
 	if err := addFieldLabels(s); err != nil {
 		return nil, err
 	}
