@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"encoding/base64"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/chart"
+)
+
+// inTpl is the name that the engine gives to a text that is given to tpl.
+const inTpl = "gotpl"
+
+var (
+	// where is the engine's way to name a place, the innermost last.
+	where = regexp.MustCompile(`template: ([^\s:]+):([0-9]+)(?::[0-9]+)?: `)
+	// atPlace is how it begins what is at the outermost.
+	atPlace = regexp.MustCompile(`(?s)^(parse|execution) error at \(([^\s:)]+):([0-9]+)(?::[0-9]+)?\): (.*)$`)
+	// doing names the piece of a template that failed.
+	doing = regexp.MustCompile(`(?s)^executing "[^"]*" at <(.*?)>: (.*)$`)
+	// values that messages of functions repeat.
+	quoted   = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"|` + "`[^`]*`")
+	repeated = regexp.MustCompile(`(?s)(range can't iterate over|can't convert|improper constraint:|parsing|invalid (?:argument|value) for) .*`)
+)
+
+// explain says in one sentence which template failed, in which line, and why, and
+// repeats no value.
+func explain(c *chart.Chart, err error, secrets []string) error {
+	known := map[string]bool{inTpl: true}
+	for one := range charts(c) {
+		for _, file := range one.Templates {
+			if file != nil {
+				known[path.Join(one.ChartFullPath(), file.Name)] = true
+			}
+		}
+	}
+	return fmt.Errorf("chart %s: %w: %s", c.Name(), ErrTemplate, describe(err.Error(), known, secrets))
+}
+
+func describe(text string, known map[string]bool, secrets []string) string {
+	if parts := atPlace.FindStringSubmatch(text); parts != nil && known[parts[2]] {
+		// What fail and required say, or the parser: both are the chart's own words.
+		return fmt.Sprintf("%s, line %s: %s", parts[2], parts[3], cut(parts[4], secrets))
+	}
+	var places []string
+	rest, inner := text, ""
+	for _, found := range where.FindAllStringSubmatchIndex(text, -1) {
+		name := text[found[2]:found[3]]
+		if !known[name] {
+			continue
+		}
+		shown := name + ", line " + text[found[4]:found[5]]
+		if name == inTpl {
+			shown = "line " + text[found[4]:found[5]] + " of a text given to tpl"
+		}
+		places, rest, inner = append(places, shown), text[found[1]:], name
+	}
+	if len(places) == 0 {
+		return mask(cut(text, secrets))
+	}
+	place := places[len(places)-1]
+	if outer := places[0]; outer != place {
+		place += " (from " + outer + ")"
+	}
+	reason := rest
+	if parts := doing.FindStringSubmatch(rest); parts != nil {
+		reason = mask(parts[2])
+		// The pieces of a text that came out of the values are values.
+		if inner != inTpl {
+			reason = "at <" + shorten(parts[1], maxExpression) + ">: " + reason
+		}
+	} else {
+		reason = mask(reason)
+	}
+	return place + ": " + cut(reason, secrets)
+}
+
+// mask strikes out what functions repeat of their arguments.
+func mask(text string) string {
+	text = repeated.ReplaceAllString(text, "$1 ...")
+	return quoted.ReplaceAllString(text, `"..."`)
+}
+
+// cut strikes out texts that may not be repeated, as they are and in base64, brings a
+// message into one line, and shortens it.
+func cut(text string, secrets []string) string {
+	for _, secret := range secrets {
+		if len(secret) < minSecret {
+			continue
+		}
+		text = strings.ReplaceAll(text, secret, "***")
+		text = strings.ReplaceAll(text, base64.StdEncoding.EncodeToString([]byte(secret)), "***")
+	}
+	return shorten(strings.Join(strings.Fields(text), " "), maxMessage)
+}
+
+func shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
