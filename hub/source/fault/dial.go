@@ -34,7 +34,7 @@ func Dial(ctx context.Context, host string, err error) error {
 	)
 	switch {
 	case errors.As(err, &own):
-		return err
+		return own // without what the client put around it: the URL
 	case errors.Is(err, address.ErrDenied):
 		return Failf(ClassDenied, "%s: %w; an operator opens ranges with --source-allow-cidr", host, deniedOnly(err))
 	case errors.Is(err, http.ErrSchemeMismatch):

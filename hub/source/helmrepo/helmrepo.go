@@ -9,13 +9,6 @@
 // line and the entry of one version of the wanted chart.
 package helmrepo
 
-import (
-	"context"
-
-	"kumodo.io/convoy/hub/source/endpoint"
-	"kumodo.io/convoy/hub/source/fault"
-)
-
 // Resolved is one version of a chart, and where it is.
 type Resolved struct {
 	Chart   string `json:"chart"`
@@ -35,21 +28,4 @@ type Fetched struct {
 	TransferBytes int64 `json:"transferBytes"`
 	Files         int   `json:"files"`
 	Bytes         int64 `json:"bytes"`
-}
-
-// Resolve looks a version up: an exact version, a semver range, empty for the
-// highest that is no pre-release, or sha256:<hex>.
-func Resolve(ctx context.Context, remote endpoint.Remote, chart, version string) (Resolved, error) {
-	return Resolved{}, fault.Failf(fault.ClassInvalid, "chart repositories are not served by this build")
-}
-
-// Check asks for the index and gives its digest; of an oci:// repository it only
-// says whether the registry answers, and the digest is empty.
-func Check(ctx context.Context, remote endpoint.Remote) (digest string, err error) {
-	return "", fault.Failf(fault.ClassInvalid, "chart repositories are not served by this build")
-}
-
-// Fetch writes a chart as a snapshot into dir: one folder named by the chart.
-func Fetch(ctx context.Context, remote endpoint.Remote, resolved Resolved, dir string) (Fetched, error) {
-	return Fetched{}, fault.Failf(fault.ClassInvalid, "chart repositories are not served by this build")
 }

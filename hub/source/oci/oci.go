@@ -5,13 +5,6 @@
 // the flow source -> render -> store -> deliver -> apply -> observe -> report.
 package oci
 
-import (
-	"context"
-
-	"kumodo.io/convoy/hub/source/endpoint"
-	"kumodo.io/convoy/hub/source/fault"
-)
-
 // Ref is what is wanted of a repository; at most one field is set, none means the
 // tag latest.
 type Ref struct {
@@ -36,14 +29,4 @@ type Fetched struct {
 	TransferBytes int64 `json:"transferBytes"`
 	Files         int   `json:"files"`
 	Bytes         int64 `json:"bytes"`
-}
-
-// Resolve says which artifact a ref leads to.
-func Resolve(ctx context.Context, remote endpoint.Remote, ref Ref) (Resolved, error) {
-	return Resolved{}, fault.Failf(fault.ClassInvalid, "OCI registries are not served by this build")
-}
-
-// Fetch writes the content of an artifact as a snapshot into dir.
-func Fetch(ctx context.Context, remote endpoint.Remote, resolved Resolved, dir string) (Fetched, error) {
-	return Fetched{}, fault.Failf(fault.ClassInvalid, "OCI registries are not served by this build")
 }
