@@ -5,6 +5,7 @@ package endpoint
 import (
 	"encoding/base64"
 	"encoding/json"
+	"net/url"
 	"strings"
 
 	"kumodo.io/convoy/hub/source/fault"
@@ -124,4 +125,24 @@ func (r Remote) RegistryAuth(own bool, host, path string) (DockerAuth, error) {
 		return DockerAuth{}, nil
 	}
 	return r.dockerAuth(host, path)
+}
+
+// For says whether a remote has credentials or a CA for a repository of a registry
+// at a host: a docker configuration that names it, or that the remote's URL is at
+// that host. Ports count.
+func (r Remote) For(host, repository string) (Remote, bool, error) {
+	if len(r.Docker) > 0 {
+		auth, err := ParseDocker(r.Docker, host+"/"+repository)
+		if err != nil || !auth.None() {
+			return r, err == nil, err
+		}
+	}
+	if r.URL == "" {
+		return r, false, nil
+	}
+	own, err := ParseURL(r.URL)
+	if err != nil {
+		return r, false, err
+	}
+	return r, Origin(own) == Origin(&url.URL{Scheme: SchemeOCI, Host: host}), nil
 }

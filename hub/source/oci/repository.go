@@ -133,7 +133,9 @@ const pingRepository = "ping"
 func (r *Repository) Close() { r.client.Close() }
 
 // Name of the repository, for messages.
-func (r *Repository) Name() string { return r.remote.Reference.Registry + "/" + r.remote.Reference.Repository }
+func (r *Repository) Name() string {
+	return r.remote.Reference.Registry + "/" + r.remote.Reference.Repository
+}
 
 // Resolve gives the manifest that a tag or a digest names.
 func (r *Repository) Resolve(ctx context.Context, reference string) (ocispec.Descriptor, error) {
