@@ -149,7 +149,7 @@ func weigh(object *manifest.Object) error {
 	case errors.Is(err, strconv.ErrRange):
 		return fmt.Errorf("%w: annotation %s is out of range", ErrHook, annotationWeight)
 	case err != nil:
-		return nil //nolint:nilerr // what is no number weighs nothing
+		return nil // what is no number weighs nothing
 	}
 	object.Wave = int32(weight)
 	annotate(object, v1alpha1.AnnotationSyncWave, strconv.FormatInt(weight, 10))
