@@ -30,6 +30,8 @@ var permittedFlags = map[string]string{
 	"--gateway-url":           "follows the gateway's listen address",
 	"--gateway-drain-timeout": "hubs of the suites end at once, and agents come back as after a crash",
 	"--metrics-addr":          "listen address of metrics and probes",
+	"--serve-addr":            "listen address of the observer",
+	"--observer-url":          "follows the observer's listen address: the suites have no names of Services",
 	"--source-allow-cidr":     "the suites serve Git from loopback, which is denied by default",
 	"--cluster-allow-cidr":    "the planes of the suites listen on loopback, which is denied by default",
 }

@@ -76,7 +76,7 @@ type Hub struct {
 	Pod      *harness.Pod
 	Programs Programs
 	// Ports on loopback.
-	APIPort, GatewayPort, MetricsPort int
+	APIPort, GatewayPort, MetricsPort, ObserverPort int
 	// Args that the hub got beside the manifest's.
 	Args map[string]string
 	// Network that it runs in, see harness.PodOptions.
@@ -89,7 +89,7 @@ type Hub struct {
 // mods change of the Hub before, and returns when the host serves convoy's kinds.
 func StartHub(ctx context.Context, plane *harness.Plane, programs Programs, mods ...func(*Hub)) (*Hub, error) {
 	h := &Hub{Plane: plane, Programs: programs}
-	for _, port := range []*int{&h.APIPort, &h.GatewayPort, &h.MetricsPort} {
+	for _, port := range []*int{&h.APIPort, &h.GatewayPort, &h.MetricsPort, &h.ObserverPort} {
 		free, err := harness.FreePort(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("install hub: %w", err)
@@ -102,6 +102,8 @@ func StartHub(ctx context.Context, plane *harness.Plane, programs Programs, mods
 		"--gateway-addr":          loopback(h.GatewayPort),
 		"--gateway-url":           "wss://" + loopback(h.GatewayPort),
 		"--metrics-addr":          loopback(h.MetricsPort),
+		"--serve-addr":            loopback(h.ObserverPort),
+		"--observer-url":          "http://" + loopback(h.ObserverPort),
 		"--gateway-drain-timeout": "0s",
 		"--source-allow-cidr":     "127.0.0.0/8",
 		"--cluster-allow-cidr":    "127.0.0.0/8",

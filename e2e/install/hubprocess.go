@@ -37,7 +37,7 @@ type HubProcess struct {
 // NewHubProcess applies manifests/hub to the plane and starts nothing.
 func NewHubProcess(ctx context.Context, plane *harness.Plane, programs Programs, dir string) (*HubProcess, error) {
 	h := &HubProcess{Hub: &Hub{Plane: plane, Programs: programs}, Dir: dir}
-	for _, port := range []*int{&h.APIPort, &h.GatewayPort, &h.MetricsPort} {
+	for _, port := range []*int{&h.APIPort, &h.GatewayPort, &h.MetricsPort, &h.ObserverPort} {
 		free, err := harness.FreePort(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("install hub: %w", err)
@@ -65,7 +65,7 @@ func (h *HubProcess) Start(ctx context.Context) error {
 		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(h.APIPort),
 		"--gateway-addr=" + loopback(h.GatewayPort), "--gateway-url=wss://" + loopback(h.GatewayPort),
 		"--gateway-drain-timeout=0s",
-		"--metrics-addr=" + loopback(h.MetricsPort), "--source-allow-cidr=127.0.0.0/8",
+		"--serve-addr=" + loopback(h.ObserverPort), "--observer-url=http://" + loopback(h.ObserverPort), "--metrics-addr=" + loopback(h.MetricsPort), "--source-allow-cidr=127.0.0.0/8",
 	}
 	if h.Etcd == "" {
 		args = append(args, "--embedded-etcd")

@@ -48,6 +48,7 @@ type Config struct {
 	SecretsDir string
 
 	Gateway     Gateway
+	Observer    Observer
 	AgentImage  string
 	MetricsAddr string
 	LogJSON     bool
@@ -69,6 +70,16 @@ type Gateway struct {
 	Drain time.Duration
 }
 
+// Observer answers the API server about what is not stored.
+type Observer struct {
+	// Addr to listen on; empty: there is no observer in this process.
+	Addr string
+	// URL that the API server asks; empty: none.
+	URL string
+	// Own: the URL is that of Addr, whatever port it gets.
+	Own bool
+}
+
 // Completed are options with everything filled in that was left out. Only
 // Complete makes one.
 type Completed struct {
@@ -78,6 +89,7 @@ type Completed struct {
 type completed struct {
 	Options
 	allow, clusterAllow []netip.Prefix
+	ownObserver         bool
 
 	errs []error
 }
@@ -100,12 +112,26 @@ func (o *Options) Complete() Completed {
 			c.GatewayURL = loopbackURL(c.GatewayAddr, c.GatewayPlain)
 		}
 	}
+	if o.API.Standalone {
+		c.completeObserver()
+	}
 	c.allow = c.ranges("--source-allow-cidr", o.SourceAllowCIDR)
 	c.clusterAllow = c.ranges("--cluster-allow-cidr", o.ClusterAllowCIDR)
 	if !o.API.Standalone {
 		c.API.UseKubeconfig(c.Kubeconfig)
 	}
 	return Completed{c}
+}
+
+// completeObserver keeps a hub without a host on loopback, several of them beside each
+// other, and has it ask itself.
+func (c *completed) completeObserver() {
+	if c.ServeAddr == DefaultServeAddr {
+		c.ServeAddr = "127.0.0.1:0"
+	}
+	if c.ObserverURL == DefaultObserverURL {
+		c.ObserverURL, c.ownObserver = "", c.ServeAddr != ""
+	}
 }
 
 // ranges reads the value of a flag.
@@ -149,6 +175,16 @@ func (c Completed) Validate() []error {
 			errs = append(errs, fmt.Errorf("--metrics-addr: %w", err))
 		}
 	}
+	if c.ServeAddr != "" {
+		if err := address(c.ServeAddr); err != nil {
+			errs = append(errs, fmt.Errorf("--serve-addr: %w", err))
+		}
+	}
+	if c.ObserverURL != "" {
+		if err := observerURL(c.ObserverURL); err != nil {
+			errs = append(errs, fmt.Errorf("--observer-url: %w", err))
+		}
+	}
 	add(c.GatewayDrain < 0, fmt.Errorf("--gateway-drain-timeout %s: %w: less than none", c.GatewayDrain, ErrInvalid))
 	if err := gatewayURL(c.GatewayURL); err != nil {
 		errs = append(errs, fmt.Errorf("--gateway-url: %w", err))
@@ -165,6 +201,7 @@ func (c Completed) Config() (*Config, error) {
 		SourceDir:   filepath.Join(c.DataDir, "sources"),
 		SecretsDir:  c.StandaloneSecretsDir,
 		Gateway:     Gateway{Addr: c.GatewayAddr, Plain: c.GatewayPlain, URL: c.GatewayURL, Drain: c.GatewayDrain},
+		Observer:    Observer{Addr: c.ServeAddr, URL: c.ObserverURL, Own: c.ownObserver},
 		AgentImage:  c.AgentImage,
 		MetricsAddr: c.MetricsAddr,
 		LogJSON:     c.LogFormat == LogJSON,
@@ -217,6 +254,16 @@ func gatewayURL(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || (u.Scheme != "wss" && u.Scheme != "ws") {
 		return fmt.Errorf("%w: %q, must be like wss://convoy.example:443", ErrInvalid, text)
+	}
+	return nil
+}
+
+// observerURL refuses what would not be asked in the form that is signed. Client
+// certificates, and with them https, are not built.
+func observerURL(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" || u.Hostname() == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("%w: %q, must be like %s", ErrInvalid, text, DefaultObserverURL)
 	}
 	return nil
 }

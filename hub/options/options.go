@@ -17,6 +17,7 @@ import (
 const (
 	DefaultGatewayAddr = ":8443"
 	DefaultMetricsAddr = ":8081"
+	DefaultServeAddr   = ":8080"
 	DefaultResync      = 2 * time.Minute
 	// DefaultStoreSweep is how often unused renders are looked for.
 	DefaultStoreSweep = time.Hour
@@ -26,6 +27,8 @@ const (
 	// DefaultGatewayURL is the gateway's Service in the host cluster. Agents
 	// elsewhere need an address that they can reach.
 	DefaultGatewayURL = "wss://convoy-gateway.convoy-system.svc:443"
+	// DefaultObserverURL is the observer's Service in the host cluster.
+	DefaultObserverURL = "http://convoy-observer.convoy-system.svc:8080"
 	// RolesAll is the only value of --roles so far.
 	RolesAll = "all"
 
@@ -53,6 +56,9 @@ type Options struct {
 	GatewayDrain time.Duration
 	AgentImage   string
 
+	ServeAddr   string
+	ObserverURL string
+
 	MetricsAddr string
 	LogFormat   string
 	Verbosity   int
@@ -70,6 +76,8 @@ func New() *Options {
 		API:          apiserver.NewOptions(),
 		GatewayAddr:  DefaultGatewayAddr,
 		GatewayDrain: DefaultGatewayDrain,
+		ServeAddr:    DefaultServeAddr,
+		ObserverURL:  DefaultObserverURL,
 		MetricsAddr:  DefaultMetricsAddr,
 		LogFormat:    LogJSON,
 		Roles:        RolesAll,
@@ -108,6 +116,10 @@ func (o *Options) Flags() *cliflag.NamedFlagSets {
 	gateway.DurationVar(&o.GatewayDrain, "gateway-drain-timeout", o.GatewayDrain, "How long an ordered end waits for agents that were asked to go; 0: they are cut off at once, and come back as after a crash.")
 	gateway.StringVar(&o.GatewayURL, "gateway-url", o.GatewayURL, "Where agents reach the gateway, told to them when they join, as in wss://convoy.example:443. Empty: the gateway's Service, or the loopback address with --standalone.")
 	gateway.StringVar(&o.AgentImage, "agent-image", o.AgentImage, "Image of the agent, told to installers.")
+
+	observer := f.FlagSet("observer")
+	observer.StringVar(&o.ServeAddr, "serve-addr", o.ServeAddr, "Address where the observer answers the API server, plain HTTP; every request is signed with the hub's keys. Empty: no observer. With --standalone a free port on loopback.")
+	observer.StringVar(&o.ObserverURL, "observer-url", o.ObserverURL, "Where the API server asks the observer for previews. Empty: previews are refused. With --standalone this hub's own observer.")
 
 	source := f.FlagSet("source")
 	source.StringSliceVar(&o.SourceAllowCIDR, "source-allow-cidr", o.SourceAllowCIDR, "Address ranges that sources may be fetched from although they are loopback, link-local or the host's, as in 127.0.0.0/8. Opens plain http for them too.")

@@ -46,6 +46,9 @@ func TestWhatTheHubRefusesToStartWith(t *testing.T) {
 		"an address range that is none":                      {args: append(good, "--source-allow-cidr=10.0.0.1"), want: ErrInvalid, text: "--source-allow-cidr"},
 		"a gateway URL that agents cannot dial":              {args: append(good, "--gateway-url=https://convoy.example"), want: ErrInvalid, text: "--gateway-url"},
 		"a gateway address without a port":                   {args: append(good, "--gateway-addr=here"), want: ErrInvalid, text: "--gateway-addr"},
+		"an observer's address without a port":               {args: append(good, "--serve-addr=here"), want: ErrInvalid, text: "--serve-addr"},
+		"an observer that would be asked over TLS":           {args: append(good, "--observer-url=https://observer:8080"), want: ErrInvalid, text: "--observer-url"},
+		"an observer below a path":                           {args: append(good, "--observer-url=http://observer:8080/x"), want: ErrInvalid, text: "--observer-url"},
 		"a resync that would keep the hub busy with nothing": {args: append(good, "--resync=1s"), want: ErrInvalid, text: "--resync"},
 	} {
 		t.Run(name, func(t *testing.T) {

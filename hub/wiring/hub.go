@@ -76,6 +76,8 @@ type hub struct {
 	agents    *agents
 	engines   *local.Manager
 	gateway   *gateway.Gateway
+	// observer is nil when there is none in this process.
+	observer *watched
 	// For requests that come while the hub is still being built.
 	backups *backups
 	sealer  atomic.Pointer[store.Sealer]
@@ -110,7 +112,7 @@ func Run(ctx context.Context, config *options.Config) error {
 // build starts the parts, each when those beneath it are there.
 func (h *hub) build(ctx context.Context) error {
 	steps := []func(context.Context) error{
-		h.reachHost, h.loadKeys, h.startServer, h.makeCache, h.openStore, h.startSources, h.startRenderer,
+		h.reachHost, h.loadKeys, h.listenObserver, h.startServer, h.makeCache, h.openStore, h.startSources, h.startRenderer,
 		h.makeOrders, h.makeReporter, h.makeEngines, h.makeGateway, h.startFlow,
 	}
 	for _, step := range steps {
@@ -175,6 +177,7 @@ func (h *hub) startServer(ctx context.Context) error {
 			OrderKeys: h.orderKeyTexts(), AgentImage: h.config.AgentImage,
 		},
 		Hub: h.about, Backup: h.backups, Terminating: h.terminating,
+		ObserverURL: h.config.Observer.URL, ProveToObserver: h.proveToObserver(),
 		ReadyzChecks: []healthz.HealthChecker{h.ready},
 		Logger:       logr.FromContextOrDiscard(ctx).WithName("apiserver"),
 	})
@@ -368,6 +371,9 @@ func (h *hub) startFlow(ctx context.Context) error {
 	h.life.start(called("reseal", h.resealLayers))
 	if h.collector != nil {
 		h.life.start(called("store", h.collector.Run))
+	}
+	if err := h.makeObserver(); err != nil {
+		return err
 	}
 	h.life.start(called("local", h.engines.Run))
 	h.life.start("gateway", h.gateway.Run)
