@@ -244,7 +244,7 @@ func TestNothingGetsInOrOutThatIsNotNamed(t *testing.T) {
 		}
 	}
 	slices.Sort(open)
-	if diff := cmp.Diff([]string{"gateway", "https", "metrics"}, open); diff != "" || !denies {
+	if diff := cmp.Diff([]string{"gateway", "https", "metrics", "observer"}, open); diff != "" || !denies {
 		t.Errorf("all else is denied: %v; open ports of the hub (-want +got):\n%s", denies, diff)
 	}
 }
@@ -255,8 +255,7 @@ func TestServicesAreThoseThatSomethingServes(t *testing.T) {
 	for _, service := range every[*corev1.Service](manifests(t, "manifests/hub")) {
 		names = append(names, service.Name)
 	}
-	// convoy-observer comes with the role that can run apart.
-	if diff := cmp.Diff([]string{"convoy-apiserver", "convoy-gateway"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"convoy-apiserver", "convoy-gateway", "convoy-observer"}, names); diff != "" {
 		t.Errorf("Services (-want +got):\n%s", diff)
 	}
 }
