@@ -295,7 +295,7 @@ func snapshotOf(t *testing.T, files tree) *source.Snapshot {
 		}
 	})
 	object := &v1alpha1.GitRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "app"}, Spec: v1alpha1.GitRepositorySpec{URL: server.RepoURL(repo)}}
-	snapshot, err := c.Snapshot(t.Context(), object, source.Revision{Commit: commit})
+	snapshot, err := c.Snapshot(t.Context(), source.Want{Object: object}, source.Revision{Key: commit})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func TestAPrivateRepositoryOverHTTPS(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if revision.Display != "main@sha1:"+commit || revision.Commit != commit {
+			if revision.Display != "main@sha1:"+commit || revision.Key != commit {
 				t.Errorf("revision %+v", revision)
 			}
 			if diff := cmp.Diff(map[string]string{"app/cm.yaml": "a: b\n"}, files); diff != "" {
@@ -111,7 +111,7 @@ func TestAPrivateRepositoryOverSSH(t *testing.T) {
 				wantFailure(t, err, test.reason, test.text)
 				return
 			}
-			if err != nil || revision.Commit != commit || files["app/cm.yaml"] != "a: b\n" {
+			if err != nil || revision.Key != commit || files["app/cm.yaml"] != "a: b\n" {
 				t.Errorf("%+v, %v, %v", revision, files, err)
 			}
 		})
@@ -127,13 +127,13 @@ func TestSecretsAreReadOnlyWhenTheirUseWasChecked(t *testing.T) {
 	w.secrets.set("key", "username", "me", "password", "x")
 	repo := with(gitRepository("https://127.0.0.1:1/x.git"), "key", "")
 	repo.Status.CheckedSecrets = nil
-	_, err := w.Resolve(t.Context(), repo, "", 0)
+	_, err := w.Resolve(t.Context(), source.Want{Object: repo}, 0)
 	wantFailure(t, err, v1alpha1.ReasonNotChecked, "Secret key")
 	if !errors.Is(err, source.ErrNotChecked) || source.ReleaseReason(err) != "SourceNotChecked" {
 		t.Errorf("%v, reason of a Release %s", err, source.ReleaseReason(err))
 	}
 	w.secrets.err = source.ErrNoHostCluster
-	_, err = w.Resolve(t.Context(), with(repo, "key", ""), "", 0)
+	_, err = w.Resolve(t.Context(), source.Want{Object: with(repo, "key", "")}, 0)
 	wantFailure(t, err, v1alpha1.ReasonNoHostCluster, "no host cluster")
 	if source.ReleaseReason(err) != "NoHostCluster" {
 		t.Errorf("reason of a Release %s", source.ReleaseReason(err))
@@ -154,7 +154,7 @@ func TestURLsThatAreRefused(t *testing.T) {
 		"ssh://-oProxyCommand=x/x.git":    "needs a host",
 		"https://h.test/x.git?a=b":        "needs a host and a path, and nothing else",
 	} {
-		_, err := w.Resolve(t.Context(), gitRepository(url), "", 0)
+		_, err := w.Resolve(t.Context(), source.Want{Object: gitRepository(url)}, 0)
 		wantFailure(t, err, v1alpha1.ReasonInvalid, text)
 		if strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("the error has the password: %v", err)
@@ -170,10 +170,10 @@ func TestAddressesOfTheHubItselfAreDenied(t *testing.T) {
 	w := newWorld(t, func(o *source.Options) { o.Allow = nil; o.Deny = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")} })
 	w.secrets.set("key", "identity", string(sshd.Identity), "known_hosts", string(sshd.KnownHosts))
 	for _, url := range []string{tls.RepoURL(repo), plain.RepoURL(repo), "https://localhost:1/x.git", "https://169.254.169.254/x.git", "https://[::1]/x.git", "https://10.96.0.1/x.git", "https://0.0.0.0/x.git", "http://192.168.1.1/x.git"} {
-		_, err := w.Resolve(t.Context(), gitRepository(url), "", 0)
+		_, err := w.Resolve(t.Context(), source.Want{Object: gitRepository(url)}, 0)
 		wantFailure(t, err, v1alpha1.ReasonDenied, "--source-allow-cidr")
 	}
-	_, err := w.Resolve(t.Context(), with(gitRepository(sshd.RepoURL(repo)), "key", ""), "", 0)
+	_, err := w.Resolve(t.Context(), source.Want{Object: with(gitRepository(sshd.RepoURL(repo)), "key", "")}, 0)
 	wantFailure(t, err, v1alpha1.ReasonDenied, "--source-allow-cidr")
 	if n := len(tls.Requests()) + len(plain.Requests()); n != 0 {
 		t.Errorf("%d requests came through", n)
@@ -218,7 +218,7 @@ func TestGO04CredentialsDoNotFollowARedirectToAnotherHost(t *testing.T) {
 		t.Errorf("packs: %d from the target, %d from the front", target.Uploads(), front.Uploads())
 	}
 	target.RequireBasic("me", "hunter2")
-	_, err := w.Resolve(t.Context(), object, "", 0)
+	_, err := w.Resolve(t.Context(), source.Want{Object: object}, 0)
 	wantFailure(t, err, v1alpha1.ReasonAuthFailed, "none are sent to another host")
 
 	// On the same host they do: a repository was renamed.
@@ -242,13 +242,13 @@ func TestGO04CredentialsDoNotFollowARedirectToAnotherHost(t *testing.T) {
 		return false
 	})
 	w.secrets.set("ca", "ca.crt", string(secure.CA))
-	_, err = w.Resolve(t.Context(), with(gitRepository(secure.RepoURL(repo)), "key", "ca"), "", 0)
+	_, err = w.Resolve(t.Context(), source.Want{Object: with(gitRepository(secure.RepoURL(repo)), "key", "ca")}, 0)
 	wantFailure(t, err, v1alpha1.ReasonUnreachable, "a redirect away from https")
 	front.Before(func(rw http.ResponseWriter, r *http.Request) bool {
 		http.Redirect(rw, r, r.URL.RequestURI(), http.StatusFound)
 		return false
 	})
-	_, err = w.Resolve(t.Context(), object, "", 0)
+	_, err = w.Resolve(t.Context(), source.Want{Object: object}, 0)
 	wantFailure(t, err, v1alpha1.ReasonUnreachable, "too many redirects")
 }
 
@@ -270,7 +270,7 @@ func TestGO04EachTroubleHasItsReasonAndTheRemoteIsLeftAlone(t *testing.T) {
 		})
 	}
 	resolve := func(maxAge time.Duration) error {
-		_, err := w.Resolve(t.Context(), object, "", maxAge)
+		_, err := w.Resolve(t.Context(), source.Want{Object: object}, maxAge)
 		return err
 	}
 
@@ -316,11 +316,11 @@ func TestGO04EachTroubleHasItsReasonAndTheRemoteIsLeftAlone(t *testing.T) {
 	// A new Secret is picked up within one interval, without being told.
 	w.secrets.set("key", "username", "me", "password", "new")
 	w.clock.Step(time.Minute)
-	revision, err := w.Resolve(t.Context(), object, "", time.Minute)
-	if err != nil || revision.Commit != commit {
+	revision, err := w.Resolve(t.Context(), source.Want{Object: object}, time.Minute)
+	if err != nil || revision.Key != commit {
 		t.Errorf("with the new Secret: %+v, %v", revision, err)
 	}
-	_, err = w.Resolve(t.Context(), gitRepository("https://no-such-host.invalid/x.git"), "", 0)
+	_, err = w.Resolve(t.Context(), source.Want{Object: gitRepository("https://no-such-host.invalid/x.git")}, 0)
 	wantFailure(t, err, v1alpha1.ReasonUnreachable, "no-such-host.invalid: the name does not resolve")
 	server.Before(func(rw http.ResponseWriter, _ *http.Request) bool {
 		_, err := io.WriteString(rw, "<html>a page</html>")
@@ -354,7 +354,7 @@ func TestGO04AServerThatNeverAnswersHoldsUpNobodyElse(t *testing.T) {
 	var group sync.WaitGroup
 	for range 10 {
 		group.Go(func() {
-			if _, err := w.Resolve(ctx, slow, "", time.Minute); !errors.Is(err, context.Canceled) {
+			if _, err := w.Resolve(ctx, source.Want{Object: slow}, time.Minute); !errors.Is(err, context.Canceled) {
 				t.Errorf("a caller that gave up: %v", err)
 			}
 		})

@@ -90,12 +90,15 @@ func measure(path string) (size int64, used time.Time, err error) {
 }
 
 // sourceKey names whose snapshot it is and from where.
-func sourceKey(parts ...string) string {
+func sourceKey(parts ...string) string { return longKey(parts...)[:32] }
+
+// longKey is a digest of texts, hexadecimal.
+func longKey(parts ...string) string {
 	sum := sha256.New()
 	for _, part := range parts {
 		fmt.Fprintf(sum, "%q", part)
 	}
-	return hex.EncodeToString(sum.Sum(nil))[:32]
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // get gives a snapshot that is there, or nil. A corrupt one is removed and counts

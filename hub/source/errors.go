@@ -10,7 +10,7 @@ import (
 
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/api/source/v1alpha1"
-	"kumodo.io/convoy/hub/source/git"
+	"kumodo.io/convoy/hub/source/fault"
 	"kumodo.io/convoy/hub/source/snapshot"
 )
 
@@ -53,18 +53,19 @@ func (e *Error) Reason() string { return e.reason }
 // RetryAfter is how long the server wants to be left alone; 0 if it did not say.
 func (e *Error) RetryAfter() time.Duration { return e.retryAfter }
 
-// reasons of what package git says.
-var reasons = map[git.Class]string{
-	git.ClassUnreachable: v1alpha1.ReasonUnreachable,
-	git.ClassAuth:        v1alpha1.ReasonAuthFailed,
-	git.ClassCertificate: v1alpha1.ReasonCertificateNotTrusted,
-	git.ClassHostKey:     v1alpha1.ReasonHostKeyNotTrusted,
-	git.ClassDenied:      v1alpha1.ReasonDenied,
-	git.ClassRateLimited: v1alpha1.ReasonRateLimited,
-	git.ClassNotFound:    v1alpha1.ReasonRefNotFound,
-	git.ClassTooLarge:    v1alpha1.ReasonTooLarge,
-	git.ClassInvalid:     v1alpha1.ReasonInvalid,
-	git.ClassTimeout:     v1alpha1.ReasonTimeout,
+// reasons of what the clients of sources say.
+var reasons = map[fault.Class]string{
+	fault.ClassUnreachable: v1alpha1.ReasonUnreachable,
+	fault.ClassAuth:        v1alpha1.ReasonAuthFailed,
+	fault.ClassCertificate: v1alpha1.ReasonCertificateNotTrusted,
+	fault.ClassHostKey:     v1alpha1.ReasonHostKeyNotTrusted,
+	fault.ClassDenied:      v1alpha1.ReasonDenied,
+	fault.ClassRateLimited: v1alpha1.ReasonRateLimited,
+	fault.ClassNotFound:    v1alpha1.ReasonRefNotFound,
+	fault.ClassTooLarge:    v1alpha1.ReasonTooLarge,
+	fault.ClassInvalid:     v1alpha1.ReasonInvalid,
+	fault.ClassTimeout:     v1alpha1.ReasonTimeout,
+	fault.ClassSignature:   v1alpha1.ReasonSignatureInvalid,
 }
 
 // explain makes an Error of anything.
@@ -74,7 +75,7 @@ func explain(err error) error {
 		return err
 	}
 	e := &Error{reason: v1alpha1.ReasonUnreachable, err: err}
-	var remote *git.Error
+	var remote *fault.Error
 	switch {
 	case errors.As(err, &remote):
 		e.reason, e.retryAfter = reasons[remote.Class], remote.RetryAfter
@@ -84,6 +85,8 @@ func explain(err error) error {
 		e.reason = v1alpha1.ReasonSecretMissing
 	case errors.Is(err, ErrNotChecked):
 		e.reason = v1alpha1.ReasonNotChecked
+	case errors.Is(err, errNoDigest):
+		e.reason = v1alpha1.ReasonSignatureInvalid
 	case errors.Is(err, context.DeadlineExceeded):
 		e.reason = v1alpha1.ReasonTimeout
 	}

@@ -11,7 +11,9 @@ import (
 	"os"
 	"time"
 
+	"kumodo.io/convoy/hub/source/fault"
 	"kumodo.io/convoy/hub/source/git"
+	"kumodo.io/convoy/hub/source/registry"
 	"kumodo.io/convoy/hub/worker"
 )
 
@@ -25,17 +27,23 @@ var workerLimits = worker.Limits{
 	FileBytes: git.MaxTransferBytes + 1<<20, JobCPU: time.Minute, Jobs: 1,
 }
 
-// fetchJob goes to a fetch worker. It has credentials in it.
+// fetchJob goes to a fetch worker: one of Git and Registry. It has credentials in it.
 type fetchJob struct {
-	Remote  git.Remote    `json:"remote"`
-	Commit  string        `json:"commit"`
-	Dir     string        `json:"dir"`
-	Timeout time.Duration `json:"timeout"`
+	Git      *gitJob       `json:"git,omitempty"`
+	Registry *registry.Job `json:"registry,omitempty"`
+	Dir      string        `json:"dir"`
+	Timeout  time.Duration `json:"timeout"`
+}
+
+// gitJob is one commit of a repository.
+type gitJob struct {
+	Remote git.Remote `json:"remote"`
+	Commit string     `json:"commit"`
 }
 
 // fetchFailure comes back when it went wrong.
 type fetchFailure struct {
-	Class      git.Class     `json:"class"`
+	Class      fault.Class   `json:"class"`
 	Message    string        `json:"message"`
 	RetryAfter time.Duration `json:"retryAfter,omitempty"`
 }
@@ -57,14 +65,14 @@ func Main(args []string, stdin io.Reader, stdout io.Writer) int {
 func fetch(call *worker.Call) (done, failed any) {
 	var job fetchJob
 	if err := json.Unmarshal(call.Job, &job); err != nil {
-		return nil, fetchFailure{Class: git.ClassInvalid, Message: "a job that cannot be read"}
+		return nil, fetchFailure{Class: fault.ClassInvalid, Message: "a job that cannot be read"}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), job.Timeout)
 	defer cancel()
-	fetched, err := git.Fetch(ctx, job.Remote, job.Commit, job.Dir)
+	fetched, err := job.do(ctx)
 	if err != nil {
-		failed := fetchFailure{Class: git.ClassOf(err), Message: err.Error()}
-		var own *git.Error
+		failed := fetchFailure{Class: fault.ClassOf(err), Message: err.Error()}
+		var own *fault.Error
 		if errors.As(err, &own) {
 			failed.RetryAfter, failed.Message = own.RetryAfter, own.Error()
 		}
@@ -73,14 +81,29 @@ func fetch(call *worker.Call) (done, failed any) {
 	return fetched, nil
 }
 
-// runFetch fetches one commit into dir, in a worker of its own.
-func (c *Coordinator) runFetch(ctx context.Context, remote git.Remote, commit, dir string) (fetched git.Fetched, err error) {
+// do fetches into the job's folder.
+func (j fetchJob) do(ctx context.Context) (registry.Done, error) {
+	switch {
+	case j.Git != nil:
+		fetched, err := git.Fetch(ctx, j.Git.Remote, j.Git.Commit, j.Dir)
+		return registry.Done{TransferBytes: fetched.TransferBytes, Files: fetched.Files, Bytes: fetched.Bytes}, err
+	case j.Registry != nil:
+		job := *j.Registry
+		job.Dir = j.Dir
+		return registry.Fetch(ctx, job)
+	default:
+		return registry.Done{}, fault.Failf(fault.ClassInvalid, "a job of a kind that is not known")
+	}
+}
+
+// runFetch does a job, in a worker of its own.
+func (c *Coordinator) runFetch(ctx context.Context, job fetchJob) (fetched registry.Done, err error) {
 	p, err := worker.Start(c.command, workerLimits)
 	if err != nil {
-		return git.Fetched{}, err
+		return registry.Done{}, err
 	}
 	defer func() { err = errors.Join(err, p.Stop()) }()
-	job := fetchJob{Remote: remote, Commit: commit, Dir: dir, Timeout: fetchTimeout}
+	job.Timeout = fetchTimeout
 	var failed *fetchFailure
 	err = p.Do(ctx, fetchTimeout+5*time.Second, job, nil, func(kind worker.Kind, payload []byte) error {
 		switch kind {
@@ -95,21 +118,21 @@ func (c *Coordinator) runFetch(ctx context.Context, remote git.Remote, commit, d
 	})
 	switch {
 	case err != nil:
-		return git.Fetched{}, workerError(err)
+		return registry.Done{}, workerError(err)
 	case failed != nil:
-		return git.Fetched{}, &git.Error{Class: failed.Class, RetryAfter: failed.RetryAfter, Err: errors.New(failed.Message)}
+		return registry.Done{}, &fault.Error{Class: failed.Class, RetryAfter: failed.RetryAfter, Err: errors.New(failed.Message)}
 	}
 	return fetched, nil
 }
 
 // workerError sorts the end of a worker: a limit, or something else.
 func workerError(err error) error {
-	class := git.ClassUnreachable
+	class := fault.ClassUnreachable
 	switch {
 	case errors.Is(err, worker.ErrMemory), errors.Is(err, worker.ErrCPU):
-		class = git.ClassTooLarge
+		class = fault.ClassTooLarge
 	case errors.Is(err, worker.ErrDeadline):
-		class = git.ClassTimeout
+		class = fault.ClassTimeout
 	}
-	return &git.Error{Class: class, Err: fmt.Errorf("unpacking the repository: %w", err)}
+	return &fault.Error{Class: class, Err: fmt.Errorf("unpacking the source: %w", err)}
 }

@@ -13,6 +13,11 @@ const (
 	// maxResolves and maxFetches at once, over all sources. A fetch is a process.
 	maxResolves = 32
 	maxFetches  = 4
+	// maxLooksPerHost and maxFetchesPerHost at once, so that one slow host leaves room
+	// for the others; the names of maxHosts are remembered.
+	maxLooksPerHost   = 8
+	maxFetchesPerHost = 3
+	maxHosts          = 10_000
 
 	// defaultCacheBytes of the snapshots on disk.
 	defaultCacheBytes = 2 << 30
@@ -29,8 +34,6 @@ const (
 	// maxMessageBytes of an error for a status.
 	maxMessageBytes = 512
 
-	// DefaultInterval of a source that names none.
-	DefaultInterval = time.Minute
 	// MinInterval of a source.
 	MinInterval = 5 * time.Second
 )

@@ -4,7 +4,6 @@ package source
 
 import (
 	"strings"
-	"time"
 
 	"github.com/Masterminds/semver/v3"
 
@@ -12,20 +11,12 @@ import (
 	"kumodo.io/convoy/hub/source/git"
 )
 
-// Revision is what a ref led to.
-type Revision struct {
-	// Display is for people: main@sha1:<commit>, or sha1:<commit>.
-	Display string
-	// Commit: 40 hexadecimal digits.
-	Commit string
-	// ResolvedAt is when the remote said so; for a commit that was given, when it was asked for.
-	ResolvedAt time.Time
-}
-
 const (
 	branches      = "refs/heads/"
 	tags          = "refs/tags/"
+	fullRef       = "refs/"
 	commitPrefix  = "sha1:"
+	digestPrefix  = "sha256:"
 	defaultBranch = "main"
 )
 
@@ -38,15 +29,20 @@ type wanted struct {
 	text   string              // what the user wrote, part of the key
 }
 
-// want reads the ref of a source, or the one that a Release gives in its place.
-func want(ref v1alpha1.GitRef, override string) (wanted, error) {
+// wantRef reads the ref of a GitRepository, or the one that a Release gives in its place.
+func wantRef(ref v1alpha1.GitRef, override string) (wanted, error) {
 	switch {
 	case git.IsCommit(override):
 		return wanted{commit: override, text: override}, nil
-	case strings.HasPrefix(override, branches), strings.HasPrefix(override, tags):
+	case strings.HasPrefix(override, fullRef):
 		return wanted{exact: []string{override}, words: override, text: override}, nil
 	case override != "":
 		return wanted{exact: []string{branches + override, tags + override}, words: "branch or tag " + override, text: "any " + override}, nil
+	case ref.Name != "":
+		if !strings.HasPrefix(ref.Name, fullRef) {
+			return wanted{}, failure(v1alpha1.ReasonInvalid, "ref.name must be a ref in full, as in refs/heads/main")
+		}
+		return wanted{exact: []string{ref.Name}, words: "ref " + ref.Name, text: ref.Name}, nil
 	case ref.Commit != "":
 		if !git.IsCommit(ref.Commit) {
 			return wanted{}, failure(v1alpha1.ReasonInvalid, "ref.commit must be 40 hexadecimal digits in lower case")

@@ -28,7 +28,7 @@ func TestTheCacheSurvivesARestartAndIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.stop()
-	if _, err := w.Snapshot(t.Context(), object, source.Revision{Commit: second}); !errors.Is(err, source.ErrStopped) {
+	if _, err := w.Snapshot(t.Context(), source.Want{Object: object}, source.Revision{Key: second}); !errors.Is(err, source.ErrStopped) {
 		t.Errorf("after the end: %v", err)
 	}
 	// What a killed process left is removed.
@@ -40,7 +40,7 @@ func TestTheCacheSurvivesARestartAndIsBounded(t *testing.T) {
 	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("left behind: %v", err)
 	}
-	held, err := w.Snapshot(t.Context(), object, source.Revision{Commit: first})
+	held, err := w.Snapshot(t.Context(), source.Want{Object: object}, source.Revision{Key: first})
 	if err != nil || server.Uploads() != 1 {
 		t.Fatalf("%d fetches, %v", server.Uploads(), err)
 	}
@@ -187,7 +187,7 @@ func TestThePathDigestFollowsWhatIsBelowThePathAlone(t *testing.T) {
 	digest := func(path string, files map[string]string) string {
 		t.Helper()
 		commit := repo.CommitFiles("change", files)
-		snapshot, err := w.Snapshot(t.Context(), object, source.Revision{Commit: commit})
+		snapshot, err := w.Snapshot(t.Context(), source.Want{Object: object}, source.Revision{Key: commit})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +222,7 @@ func TestASnapshotThatWasDamagedOnDiskIsNoticedAndFetchedAgain(t *testing.T) {
 	server := gittest.NewHTTP(t, root)
 	w := newWorld(t)
 	object := gitRepository(server.RepoURL(repo))
-	snapshot, err := w.Snapshot(t.Context(), object, source.Revision{Commit: commit})
+	snapshot, err := w.Snapshot(t.Context(), source.Want{Object: object}, source.Revision{Key: commit})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -135,11 +135,11 @@ func (w *world) get(t *testing.T, repo *v1alpha1.GitRepository, ref, path string
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	revision, err := w.Resolve(ctx, repo, ref, 0)
+	revision, err := w.Resolve(ctx, source.Want{Object: repo, Revision: ref}, 0)
 	if err != nil {
 		return revision, nil, err
 	}
-	snapshot, err := w.Snapshot(ctx, repo, revision)
+	snapshot, err := w.Snapshot(ctx, source.Want{Object: repo}, revision)
 	if err != nil {
 		return revision, nil, err
 	}
@@ -316,12 +316,12 @@ func TestManyWhoWantTheSameCostOneRequestAndOneFetch(t *testing.T) {
 	var group sync.WaitGroup
 	for range 20 {
 		group.Go(func() {
-			revision, err := w.Resolve(t.Context(), object, "", time.Minute)
+			revision, err := w.Resolve(t.Context(), source.Want{Object: object}, time.Minute)
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			snapshot, err := w.Snapshot(t.Context(), object, revision)
+			snapshot, err := w.Snapshot(t.Context(), source.Want{Object: object}, revision)
 			if err != nil {
 				t.Error(err)
 				return
@@ -336,14 +336,14 @@ func TestManyWhoWantTheSameCostOneRequestAndOneFetch(t *testing.T) {
 		t.Errorf("%d requests, %d fetches", requests, uploads)
 	}
 	w.clock.Step(59 * time.Second)
-	if _, err := w.Resolve(t.Context(), object, "", time.Minute); err != nil {
+	if _, err := w.Resolve(t.Context(), source.Want{Object: object}, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(server.Requests()); n != 3 {
 		t.Errorf("%d requests: what is known was asked again", n)
 	}
 	w.clock.Step(2 * time.Second)
-	if _, err := w.Resolve(t.Context(), object, "", time.Minute); err != nil {
+	if _, err := w.Resolve(t.Context(), source.Want{Object: object}, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(server.Requests()); n != 4 {

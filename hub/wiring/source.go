@@ -15,12 +15,12 @@ import (
 type sources struct{ coordinator *source.Coordinator }
 
 func (s sources) Resolve(ctx context.Context, repository *v1alpha1.GitRepository, ref string, maxAge time.Duration) (release.Revision, error) {
-	revision, err := s.coordinator.Resolve(ctx, repository, ref, maxAge)
-	return release.Revision{Display: revision.Display, Commit: revision.Commit}, named(err)
+	revision, err := s.coordinator.Resolve(ctx, source.Want{Object: repository, Revision: ref}, maxAge)
+	return release.Revision{Display: revision.Display, Commit: revision.Key}, named(err)
 }
 
 func (s sources) Snapshot(ctx context.Context, repository *v1alpha1.GitRepository, revision release.Revision) (release.Snapshot, error) {
-	content, err := s.coordinator.Snapshot(ctx, repository, source.Revision{Display: revision.Display, Commit: revision.Commit})
+	content, err := s.coordinator.Snapshot(ctx, source.Want{Object: repository}, source.Revision{Display: revision.Display, Key: revision.Commit})
 	if err != nil {
 		return nil, named(err)
 	}

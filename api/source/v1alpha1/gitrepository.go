@@ -108,7 +108,7 @@ type GitRepositoryStatus struct {
 	CheckedSecrets []string `json:"checkedSecrets,omitempty"`
 }
 
-// Condition types and reasons of a GitRepository.
+// Condition types and reasons of a source.
 const (
 	ConditionReady = "Ready"
 
@@ -124,6 +124,7 @@ const (
 	ReasonHostKeyNotTrusted     = "HostKeyNotTrusted"
 	ReasonRateLimited           = "RateLimited"
 	ReasonTimeout               = "Timeout"
+	ReasonSignatureInvalid      = "SignatureInvalid" // none, or by none of the keys
 	ReasonTooLarge              = "TooLarge" // a limit of a fetch
 	ReasonInvalid               = "Invalid"  // a URL, ref or Secret that cannot be used
 )

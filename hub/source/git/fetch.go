@@ -15,6 +15,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
+
+	"kumodo.io/convoy/hub/source/fault"
 )
 
 // Fetched is what a fetch brought.
@@ -32,7 +34,7 @@ type Fetched struct {
 // limits.
 func Fetch(ctx context.Context, remote Remote, commit, dir string) (fetched Fetched, err error) {
 	if !IsCommit(commit) {
-		return Fetched{}, failf(ClassInvalid, "%q is no commit", clean(commit))
+		return Fetched{}, fault.Failf(fault.ClassInvalid, "%q is no commit", fault.Clean(commit))
 	}
 	conn, err := remote.connect(ctx)
 	if err != nil {
@@ -89,10 +91,10 @@ func plan(ctx context.Context, conn connection, commit string) (*request, error)
 		}
 	}
 	if len(r.wants) == 0 {
-		return nil, failf(ClassNotFound, "commit %s is not in the repository", commit)
+		return nil, fault.Failf(fault.ClassNotFound, "commit %s is not in the repository", commit)
 	}
 	if len(r.wants) > maxWants {
-		return nil, failf(ClassTooLarge, "commit %s is at the tip of no ref, the server does not give it by name, and there are more than %d refs that may lead to it", commit, maxWants)
+		return nil, fault.Failf(fault.ClassTooLarge, "commit %s is at the tip of no ref, the server does not give it by name, and there are more than %d refs that may lead to it", commit, maxWants)
 	}
 	return r, nil
 }
@@ -137,7 +139,7 @@ func download(ctx context.Context, conn connection, request *request, name strin
 	if err := prelude(counted, request.shallow); err != nil {
 		var said *pktline.ErrorLine
 		if request.byName && errors.As(err, &said) {
-			return 0, failf(ClassNotFound, "commit %s is not in the repository, or no branch and no tag leads to it any more", request.wants[0])
+			return 0, fault.Failf(fault.ClassNotFound, "commit %s is not in the repository, or no branch and no tag leads to it any more", request.wants[0])
 		}
 		return 0, streamError(ctx, err)
 	}
@@ -166,7 +168,7 @@ func prelude(r io.Reader, shallow bool) error {
 		case !shallow && line == "NAK":
 			return nil
 		default:
-			return fmt.Errorf("the server answers %q", clean(line))
+			return fmt.Errorf("the server answers %q", fault.Clean(line))
 		}
 	}
 	if err := lines.Err(); err != nil {

@@ -5,19 +5,16 @@ package git
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 
-	"kumodo.io/convoy/hub/source/address"
+	"kumodo.io/convoy/hub/source/endpoint"
+	"kumodo.io/convoy/hub/source/fault"
 )
 
 const (
@@ -30,65 +27,36 @@ const (
 type httpConnection struct {
 	remote Remote
 	client *http.Client
+	idle   func()   // lets idle connections go
 	origin *url.URL // where credentials belong
 	base   *url.URL // where the server sent us to
 	bodies []io.Closer
 }
 
 func dialHTTP(remote Remote, u *url.URL) (connection, error) {
-	roots, err := rootCAs(remote.CA)
+	client, err := endpoint.Remote{
+		URL: remote.URL, CA: remote.CA, Policy: remote.Policy,
+		Auth: endpoint.Auth{ClientCert: remote.ClientCert, ClientKey: remote.ClientKey},
+	}.Connect()
 	if err != nil {
 		return nil, err
 	}
 	base := *u
 	base.Path = strings.TrimSuffix(base.Path, "/")
-	c := &httpConnection{remote: remote, origin: &base, base: &base}
-	c.client = &http.Client{
-		Transport: &http.Transport{
-			// No proxy: an address is checked at the dial, which a proxy would make.
-			DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
-				return remote.Policy.Dial(ctx, address, u.Scheme == "http")
-			},
-			TLSClientConfig:       &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
-			TLSHandshakeTimeout:   handshakeTimeout,
-			ResponseHeaderTimeout: headerTimeout,
-			ForceAttemptHTTP2:     true,
-			DisableCompression:    true, // a small answer must not become a large one
-		},
-		CheckRedirect: c.redirect,
-	}
+	c := &httpConnection{remote: remote, origin: &base, base: &base, idle: client.Close}
+	c.client = &http.Client{Transport: client.HTTP.Transport, CheckRedirect: c.redirect}
 	return c, nil
 }
-
-// rootCAs adds certificates to the system's.
-func rootCAs(pem []byte) (*x509.CertPool, error) {
-	if len(pem) == 0 {
-		return nil, nil
-	}
-	roots, err := x509.SystemCertPool()
-	if err != nil {
-		roots = x509.NewCertPool()
-	}
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, failf(ClassInvalid, "the CA Secret has no certificate in PEM")
-	}
-	return roots, nil
-}
-
-var (
-	errRedirects = errors.New("too many redirects")
-	errDowngrade = errors.New("a redirect away from https")
-)
 
 // redirect decides about one step. Credentials go to the host that the user named
 // and to no other; the header is set per host in send, so here it is removed
 // whatever the library would do.
 func (c *httpConnection) redirect(request *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
-		return errRedirects
+		return fault.ErrRedirects
 	}
 	if request.URL.Scheme != c.origin.Scheme {
-		return errDowngrade
+		return fault.ErrDowngrade
 	}
 	request.Header.Del("Authorization")
 	c.authorize(request)
@@ -113,7 +81,7 @@ func (c *httpConnection) advertisement(ctx context.Context) (io.Reader, error) {
 	target.RawQuery = "service=" + service
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
-		return nil, failf(ClassInvalid, "the URL cannot be used")
+		return nil, fault.Failf(fault.ClassInvalid, "the URL cannot be used")
 	}
 	response, err := c.send(request, "application/x-"+service+"-advertisement")
 	if err != nil {
@@ -128,7 +96,7 @@ func (c *httpConnection) advertisement(ctx context.Context) (io.Reader, error) {
 	body := &limited{r: response.Body, left: maxAdvertisementBytes, limit: maxAdvertisementBytes, what: "the list of refs"}
 	head := pktline.NewScanner(body)
 	if !head.Scan() || !strings.HasPrefix(string(head.Bytes()), "# service="+service) || !head.Scan() || len(head.Bytes()) != 0 {
-		return nil, failf(ClassUnreachable, "the server's answer is not that of a Git server")
+		return nil, fault.Failf(fault.ClassUnreachable, "the server's answer is not that of a Git server")
 	}
 	return body, nil
 }
@@ -138,7 +106,7 @@ func (c *httpConnection) upload(ctx context.Context, body []byte) (io.Reader, er
 	target.Path += "/" + service
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), bytes.NewReader(body))
 	if err != nil {
-		return nil, failf(ClassInvalid, "the URL cannot be used")
+		return nil, fault.Failf(fault.ClassInvalid, "the URL cannot be used")
 	}
 	request.Header.Set("Content-Type", "application/x-"+service+"-request")
 	response, err := c.send(request, "application/x-"+service+"-result")
@@ -154,30 +122,22 @@ func (c *httpConnection) send(request *http.Request, accept string) (*http.Respo
 	c.authorize(request)
 	response, err := c.client.Do(request)
 	if err != nil {
-		return nil, dialError(request.Context(), c.origin.Host, err)
+		return nil, fault.Dial(request.Context(), c.origin.Host, err)
 	}
 	c.bodies = append(c.bodies, response.Body)
 	switch code := response.StatusCode; {
 	case code == http.StatusOK && response.Header.Get("Content-Type") == accept:
 		return response, nil
 	case code == http.StatusOK:
-		return nil, failf(ClassUnreachable, "%s answers, but not as a Git server", response.Request.URL.Host)
+		return nil, fault.Failf(fault.ClassUnreachable, "%s answers, but not as a Git server", response.Request.URL.Host)
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		return nil, c.refused(response)
 	case code == http.StatusNotFound && c.remote.none():
-		return nil, failf(ClassUnreachable, "%s knows no such repository, or none without credentials (404)", response.Request.URL.Host)
+		return nil, fault.Failf(fault.ClassUnreachable, "%s knows no such repository, or none without credentials (404)", response.Request.URL.Host)
 	case code == http.StatusNotFound:
-		return nil, failf(ClassAuth, "%s knows no such repository, or none for these credentials (404)", response.Request.URL.Host)
-	case code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable && response.Header.Get("Retry-After") != "":
-		wait := retryAfter(response.Header.Get("Retry-After"), time.Now())
-		err := failf(ClassRateLimited, "%s asks to be left alone for %s (%d)", response.Request.URL.Host, wait, code)
-		var limit *Error
-		if errors.As(err, &limit) {
-			limit.RetryAfter = wait
-		}
-		return nil, err
+		return nil, fault.Failf(fault.ClassAuth, "%s knows no such repository, or none for these credentials (404)", response.Request.URL.Host)
 	default:
-		return nil, failf(ClassUnreachable, "%s answers with status %d", response.Request.URL.Host, code)
+		return nil, fault.Failf(fault.ClassUnreachable, "%s answers with status %d", response.Request.URL.Host, code)
 	}
 }
 
@@ -186,11 +146,11 @@ func (c *httpConnection) refused(response *http.Response) error {
 	host := response.Request.URL.Host
 	switch {
 	case host != c.origin.Host:
-		return failf(ClassAuth, "%s redirects to %s, which wants credentials (%d); none are sent to another host", c.origin.Host, host, response.StatusCode)
+		return fault.Failf(fault.ClassAuth, "%s redirects to %s, which wants credentials (%d); none are sent to another host", c.origin.Host, host, response.StatusCode)
 	case c.remote.none():
-		return failf(ClassAuth, "%s wants credentials (%d) and there is no secretRef with any", host, response.StatusCode)
+		return fault.Failf(fault.ClassAuth, "%s wants credentials (%d) and there is no secretRef with any", host, response.StatusCode)
 	default:
-		return failf(ClassAuth, "%s does not accept the credentials (%d): wrong, expired, or without the right to read", host, response.StatusCode)
+		return fault.Failf(fault.ClassAuth, "%s does not accept the credentials (%d): wrong, expired, or without the right to read", host, response.StatusCode)
 	}
 }
 
@@ -199,65 +159,6 @@ func (c *httpConnection) close() error {
 	for _, body := range c.bodies {
 		errs = append(errs, body.Close())
 	}
-	c.client.CloseIdleConnections()
+	c.idle()
 	return errors.Join(errs...)
-}
-
-// dialError sorts an error of a connection. host is what the user named.
-func dialError(ctx context.Context, host string, err error) error {
-	var (
-		own       *Error
-		name      *net.DNSError
-		unknown   x509.UnknownAuthorityError
-		wrongName x509.HostnameError
-		invalid   x509.CertificateInvalidError
-		verify    *tls.CertificateVerificationError
-		timeout   net.Error
-		inner     *url.Error
-	)
-	switch {
-	case errors.As(err, &own):
-		return err
-	case errors.Is(err, address.ErrDenied):
-		return failf(ClassDenied, "%s: %w; an operator opens ranges with --source-allow-cidr", host, deniedOnly(err))
-	case errors.Is(err, errRedirects), errors.Is(err, errDowngrade):
-		if errors.As(err, &inner) {
-			err = inner.Err
-		}
-		return failf(ClassUnreachable, "%s: %w", host, err)
-	case errors.As(err, &name):
-		return failf(ClassUnreachable, "%s: the name does not resolve", host)
-	case errors.As(err, &unknown):
-		return failf(ClassCertificate, "%s: the certificate is from an authority that is not trusted; caSecretRef names one", host)
-	case errors.As(err, &wrongName), errors.As(err, &invalid), errors.As(err, &verify):
-		return failf(ClassCertificate, "%s: the certificate is not valid: %s", host, clean(rootCause(err).Error()))
-	case errors.Is(ctx.Err(), context.Canceled):
-		return failf(ClassUnreachable, "%s: given up: %w", host, context.Canceled)
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return failf(ClassTimeout, "%s: no answer in time", host)
-	default:
-		return failf(ClassUnreachable, "%s: %s", host, clean(rootCause(err).Error()))
-	}
-}
-
-// deniedOnly keeps the sentinel with the address, without what the dialler adds.
-func deniedOnly(err error) error {
-	for {
-		inner := errors.Unwrap(err)
-		if inner == nil || errors.Is(inner, address.ErrDenied) && errors.Unwrap(inner) == nil {
-			return err
-		}
-		err = inner
-	}
-}
-
-// rootCause is the innermost error: the outer ones repeat the URL.
-func rootCause(err error) error {
-	for {
-		inner := errors.Unwrap(err)
-		if inner == nil {
-			return err
-		}
-		err = inner
-	}
 }

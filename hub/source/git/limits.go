@@ -44,6 +44,5 @@ const (
 	// maxWants of a fetch that has to ask for all branches and tags.
 	maxWants = 2000
 
-	headerTimeout    = 30 * time.Second
 	handshakeTimeout = 15 * time.Second
 )

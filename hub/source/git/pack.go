@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+
+	"kumodo.io/convoy/hub/source/fault"
 )
 
 // pack is a pack on disk with an index made by a pass over it. Objects are read
@@ -59,7 +61,7 @@ func openPack(name string) (*pack, error) {
 func (p *pack) close() error { return p.file.Close() }
 
 func broken(err error) error {
-	return failf(ClassUnreachable, "the pack that the server sent is broken: %s", clean(err.Error()))
+	return fault.Failf(fault.ClassUnreachable, "the pack that the server sent is broken: %s", fault.Clean(err.Error()))
 }
 
 // index reads the headers of all objects, then names them all.
@@ -72,7 +74,7 @@ func (p *pack) index() error {
 		return broken(err)
 	}
 	if count > maxObjects {
-		return failf(ClassTooLarge, "the fetch has %d objects, at most %d are taken: the repository is too large without a shallow fetch", count, maxObjects)
+		return fault.Failf(fault.ClassTooLarge, "the fetch has %d objects, at most %d are taken: the repository is too large without a shallow fetch", count, maxObjects)
 	}
 	for range count {
 		if err := p.scan(); err != nil {
@@ -91,7 +93,7 @@ func (p *pack) checkTrailer() error {
 	}
 	size := info.Size() - sha1.Size
 	if size < 12 {
-		return failf(ClassUnreachable, "the pack that the server sent is cut")
+		return fault.Failf(fault.ClassUnreachable, "the pack that the server sent is cut")
 	}
 	sum := sha1.New() //nolint:gosec // see above
 	if _, err := io.Copy(sum, io.NewSectionReader(p.file, 0, size)); err != nil {
@@ -102,7 +104,7 @@ func (p *pack) checkTrailer() error {
 		return err
 	}
 	if !bytes.Equal(sum.Sum(nil), trailer[:]) {
-		return failf(ClassUnreachable, "the pack that the server sent is cut")
+		return fault.Failf(fault.ClassUnreachable, "the pack that the server sent is cut")
 	}
 	_, err = p.file.Seek(0, io.SeekStart)
 	return err
@@ -136,7 +138,7 @@ func (p *pack) scan() error {
 	if header.Length > MaxFileBytes {
 		p.huge = append(p.huge, header.Length)
 		if header.Length > maxInflatedBytes {
-			return failf(ClassTooLarge, "an object of %d MiB; a file may have %d MiB", header.Length>>20, MaxFileBytes>>20)
+			return fault.Failf(fault.ClassTooLarge, "an object of %d MiB; a file may have %d MiB", header.Length>>20, MaxFileBytes>>20)
 		}
 		// Left to the scanner, which inflates it to nowhere.
 		return nil
@@ -288,7 +290,7 @@ func (p *pack) inflate(object *packed, size int64) ([]byte, error) {
 		return nil, broken(err)
 	}
 	if size >= 0 && header.Length != size || header.Length > MaxFileBytes {
-		return nil, failf(ClassTooLarge, "an object of %d MiB; a file may have %d MiB", header.Length>>20, MaxFileBytes>>20)
+		return nil, fault.Failf(fault.ClassTooLarge, "an object of %d MiB; a file may have %d MiB", header.Length>>20, MaxFileBytes>>20)
 	}
 	var content bytes.Buffer
 	content.Grow(int(header.Length)) // at most MaxFileBytes; growing by doubling would cost three times that

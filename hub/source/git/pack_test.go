@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"kumodo.io/convoy/hub/source/fault"
 )
 
 // rawPack builds packs that no git would.
@@ -190,7 +192,7 @@ func TestTreesThatHoldEachOtherManyTimesComeToAnEnd(t *testing.T) {
 	}
 	start := time.Now()
 	_, _, err = extract(opened, plumbing.ComputeHash(plumbing.CommitObject, commit), t.TempDir())
-	if ClassOf(err) != ClassTooLarge || time.Since(start) > 5*time.Second {
+	if fault.ClassOf(err) != fault.ClassTooLarge || time.Since(start) > 5*time.Second {
 		t.Errorf("after %s: %v", time.Since(start), err)
 	}
 }
@@ -235,7 +237,7 @@ func FuzzPack(f *testing.F) {
 }
 
 func TestMessagesOfServersAreCleanedForAStatus(t *testing.T) {
-	got := clean("fatal: https://me:hunter2@git.example.test/x\nnot\tfound\x1b[31m" + strings.Repeat("y", 500))
+	got := fault.Clean("fatal: https://me:hunter2@git.example.test/x\nnot\tfound\x1b[31m" + strings.Repeat("y", 500))
 	if strings.Contains(got, "hunter2") || strings.ContainsAny(got, "\n\t\x1b") || len(got) > maxErrorBytes+3 {
 		t.Errorf("got %q", got)
 	}
@@ -244,7 +246,7 @@ func TestMessagesOfServersAreCleanedForAStatus(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for header, want := range map[string]time.Duration{"": 0, "90": 90 * time.Second, "-5": 0, "soon": 0, "Thu, 01 Jan 2026 00:01:00 GMT": time.Minute, "Wed, 31 Dec 2025 00:00:00 GMT": 0, "999999999": 24 * time.Hour} {
-		if got := retryAfter(header, now); got != want {
+		if got := fault.RetryAfter(header, now); got != want {
 			t.Errorf("%q: %s, want %s", header, got, want)
 		}
 	}

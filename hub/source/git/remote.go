@@ -13,6 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 
 	"kumodo.io/convoy/hub/source/address"
+	"kumodo.io/convoy/hub/source/fault"
 )
 
 // Auth are the credentials for a remote. It goes to a fetch worker over its
@@ -22,6 +23,9 @@ type Auth struct {
 	Password string `json:"password,omitempty"`
 	// Bearer is sent as a bearer token; with it Username and Password are unused.
 	Bearer string `json:"bearer,omitempty"`
+	// ClientCert and ClientKey are shown to an https server, PEM.
+	ClientCert []byte `json:"clientCert,omitempty"`
+	ClientKey  []byte `json:"clientKey,omitempty"`
 	// Identity is a private key, PEM; Password its passphrase.
 	Identity []byte `json:"identity,omitempty"`
 	// KnownHosts has the keys of ssh servers, as in the file of that name.
@@ -52,24 +56,24 @@ func ParseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil {
 		// The error of net/url repeats the whole text, password included.
-		return nil, failf(ClassInvalid, "the URL cannot be read")
+		return nil, fault.Failf(fault.ClassInvalid, "the URL cannot be read")
 	}
 	switch u.Scheme {
 	case "https", "http":
 		if u.User != nil {
-			return nil, failf(ClassInvalid, "the URL holds a user name: credentials belong in a Secret")
+			return nil, fault.Failf(fault.ClassInvalid, "the URL holds a user name: credentials belong in a Secret")
 		}
 	case "ssh":
 		if _, has := u.User.Password(); has {
-			return nil, failf(ClassInvalid, "the URL holds a password: credentials belong in a Secret")
+			return nil, fault.Failf(fault.ClassInvalid, "the URL holds a password: credentials belong in a Secret")
 		}
 	case "":
-		return nil, failf(ClassInvalid, "the URL has no scheme: write https://HOST/PATH or ssh://USER@HOST/PATH")
+		return nil, fault.Failf(fault.ClassInvalid, "the URL has no scheme: write https://HOST/PATH or ssh://USER@HOST/PATH")
 	default:
-		return nil, failf(ClassInvalid, "the URL's scheme is not supported: only https and ssh are")
+		return nil, fault.Failf(fault.ClassInvalid, "the URL's scheme is not supported: only https and ssh are")
 	}
 	if u.Hostname() == "" || strings.HasPrefix(u.Hostname(), "-") || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "" {
-		return nil, failf(ClassInvalid, "the URL needs a host and a path, and nothing else")
+		return nil, fault.Failf(fault.ClassInvalid, "the URL needs a host and a path, and nothing else")
 	}
 	return u, nil
 }
@@ -126,7 +130,7 @@ func listRefs(ctx context.Context, conn connection, keep func(string) bool) (cap
 				capabilities[word] = true
 			}
 			if capabilities["object-format=sha256"] {
-				return nil, nil, failf(ClassInvalid, "the repository uses SHA-256 object names, which are not supported")
+				return nil, nil, fault.Failf(fault.ClassInvalid, "the repository uses SHA-256 object names, which are not supported")
 			}
 		}
 		hash, name, ok := strings.Cut(line, " ")
@@ -134,7 +138,7 @@ func listRefs(ctx context.Context, conn connection, keep func(string) bool) (cap
 			if strings.HasPrefix(line, "shallow ") {
 				continue
 			}
-			return nil, nil, failf(ClassUnreachable, "the server's answer is not that of a Git server")
+			return nil, nil, fault.Failf(fault.ClassUnreachable, "the server's answer is not that of a Git server")
 		}
 		peeled := strings.TrimSuffix(name, "^{}")
 		if !keep(peeled) {
@@ -152,7 +156,7 @@ func listRefs(ctx context.Context, conn connection, keep func(string) bool) (cap
 	if err := lines.Err(); err != nil {
 		return nil, nil, streamError(ctx, err)
 	}
-	return nil, nil, failf(ClassUnreachable, "the server's answer is cut, or not that of a Git server")
+	return nil, nil, fault.Failf(fault.ClassUnreachable, "the server's answer is cut, or not that of a Git server")
 }
 
 // IsCommit reports whether text is a whole commit name: 40 hexadecimal digits.
@@ -170,15 +174,15 @@ func IsCommit(text string) bool {
 
 // streamError sorts an error that came while reading from a server.
 func streamError(ctx context.Context, err error) error {
-	var own *Error
+	var own *fault.Error
 	if errors.As(err, &own) {
 		return err
 	}
 	var said *pktline.ErrorLine
 	if errors.As(err, &said) {
-		return failf(ClassUnreachable, "the server says: %s", clean(said.Text))
+		return fault.Failf(fault.ClassUnreachable, "the server says: %s", fault.Clean(said.Text))
 	}
-	return dialError(ctx, "the server", err)
+	return fault.Dial(ctx, "the server", err)
 }
 
 // limited counts what is read and fails beyond the limit.
@@ -195,7 +199,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	}
 	n, err := l.r.Read(p)
 	if l.left -= int64(n); l.left < 0 {
-		return 0, &Error{Class: ClassTooLarge, Err: fmt.Errorf("%s has more than %d MiB, which is the limit", l.what, l.limit>>20)}
+		return 0, &fault.Error{Class: fault.ClassTooLarge, Err: fmt.Errorf("%s has more than %d MiB, which is the limit", l.what, l.limit>>20)}
 	}
 	return n, err
 }

@@ -18,6 +18,8 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 	"golang.org/x/sys/unix"
+
+	"kumodo.io/convoy/hub/source/fault"
 )
 
 // sshConnection runs git-upload-pack on the server, over one ssh session.
@@ -41,12 +43,12 @@ func dialSSH(ctx context.Context, remote Remote, u *url.URL) (connection, error)
 	}
 	conn, err := remote.Policy.Dial(ctx, target, false)
 	if err != nil {
-		return nil, dialError(ctx, u.Host, err)
+		return nil, fault.Dial(ctx, u.Host, err)
 	}
 	// The handshake knows no context; closing the connection ends whatever waits on it.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // its error has no reader: the handshake fails instead
 	if err := conn.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
-		return nil, errors.Join(dialError(ctx, u.Host, err), conn.Close())
+		return nil, errors.Join(fault.Dial(ctx, u.Host, err), conn.Close())
 	}
 	shaken, channels, requests, err := ssh.NewClientConn(conn, target, config)
 	if err != nil {
@@ -54,7 +56,7 @@ func dialSSH(ctx context.Context, remote Remote, u *url.URL) (connection, error)
 		return nil, errors.Join(sshError(ctx, u.Host, trusted, err), ignoreClosed(conn.Close()))
 	}
 	if err := conn.SetDeadline(time.Time{}); err != nil {
-		return nil, errors.Join(dialError(ctx, u.Host, err), conn.Close())
+		return nil, errors.Join(fault.Dial(ctx, u.Host, err), conn.Close())
 	}
 	c := &sshConnection{host: u.Host, client: ssh.NewClient(shaken, channels, requests), stop: stop}
 	if err := c.start(u.Path); err != nil {
@@ -74,10 +76,10 @@ func port(u *url.URL) string {
 // set once the server has shown a known key.
 func clientConfig(remote Remote, u *url.URL, target string, trusted *bool) (*ssh.ClientConfig, error) {
 	if len(remote.Identity) == 0 && remote.Password == "" {
-		return nil, failf(ClassAuth, "ssh needs a Secret with identity (a private key) and known_hosts")
+		return nil, fault.Failf(fault.ClassAuth, "ssh needs a Secret with identity (a private key) and known_hosts")
 	}
 	if len(remote.KnownHosts) == 0 {
-		return nil, failf(ClassHostKey, "ssh needs known_hosts in the Secret: without it any server could pose as %s", u.Host)
+		return nil, fault.Failf(fault.ClassHostKey, "ssh needs known_hosts in the Secret: without it any server could pose as %s", u.Host)
 	}
 	check, algorithms, err := hostKeys(remote.KnownHosts, target)
 	if err != nil {
@@ -103,9 +105,9 @@ func clientConfig(remote Remote, u *url.URL, target string, trusted *bool) (*ssh
 	}
 	if err != nil {
 		if block, _ := pem.Decode(remote.Identity); block == nil {
-			return nil, failf(ClassAuth, "identity in the Secret is no private key in PEM")
+			return nil, fault.Failf(fault.ClassAuth, "identity in the Secret is no private key in PEM")
 		}
-		return nil, failf(ClassAuth, "identity in the Secret cannot be read: another format, or a passphrase that is missing or wrong (key password)")
+		return nil, fault.Failf(fault.ClassAuth, "identity in the Secret cannot be read: another format, or a passphrase that is missing or wrong (key password)")
 	}
 	config.Auth = []ssh.AuthMethod{ssh.PublicKeys(signer)}
 	return config, nil
@@ -123,7 +125,7 @@ func hostKeys(known []byte, target string) (ssh.HostKeyCallback, []string, error
 	var check ssh.HostKeyCallback
 	if _, err = file.Write(known); err == nil {
 		if check, err = knownhosts.New(file.Name()); err != nil {
-			err = failf(ClassHostKey, "known_hosts in the Secret cannot be read")
+			err = fault.Failf(fault.ClassHostKey, "known_hosts in the Secret cannot be read")
 		}
 	}
 	if err := errors.Join(err, file.Close()); err != nil {
@@ -143,7 +145,7 @@ func hostKeys(known []byte, target string) (ssh.HostKeyCallback, []string, error
 		}
 	}
 	if len(algorithms) == 0 {
-		return nil, nil, failf(ClassHostKey, "known_hosts in the Secret has no key of %s", target)
+		return nil, nil, fault.Failf(fault.ClassHostKey, "known_hosts in the Secret has no key of %s", target)
 	}
 	return check, algorithms, nil
 }
@@ -180,7 +182,7 @@ func (c *sshConnection) advertisement(ctx context.Context) (io.Reader, error) {
 
 func (c *sshConnection) upload(_ context.Context, request []byte) (io.Reader, error) {
 	if _, err := c.stdin.Write(request); err != nil {
-		return nil, failf(ClassUnreachable, "%s: the connection ended", c.host)
+		return nil, fault.Failf(fault.ClassUnreachable, "%s: the connection ended", c.host)
 	}
 	return c.stdout, nil
 }
@@ -219,7 +221,7 @@ func (s *sayingReader) Read(p []byte) (int, error) {
 		}
 		// Wait makes sure that stderr is complete; its own error only repeats the exit code.
 		_ = s.connection.session.Wait()
-		return n, failf(ClassAuth, "%s does not serve the repository: %s", s.connection.host, clean(s.connection.stderr.String()))
+		return n, fault.Failf(fault.ClassAuth, "%s does not serve the repository: %s", s.connection.host, fault.Clean(s.connection.stderr.String()))
 	}
 	return n, err
 }
@@ -244,16 +246,16 @@ func sshError(ctx context.Context, host string, trusted bool, err error) error {
 	var revoked *knownhosts.RevokedError
 	switch {
 	case errors.As(err, &mismatch), errors.As(err, &revoked):
-		return failf(ClassHostKey, "%s shows a host key that is not the one in known_hosts: it was replaced, or another server answers", host)
+		return fault.Failf(fault.ClassHostKey, "%s shows a host key that is not the one in known_hosts: it was replaced, or another server answers", host)
 	case ctx.Err() != nil:
-		return dialError(ctx, host, ctx.Err())
+		return fault.Dial(ctx, host, ctx.Err())
 	}
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
-		return failf(ClassTimeout, "%s: no answer in time", host)
+		return fault.Failf(fault.ClassTimeout, "%s: no answer in time", host)
 	}
 	if trusted {
-		return failf(ClassAuth, "%s does not accept the key", host)
+		return fault.Failf(fault.ClassAuth, "%s does not accept the key", host)
 	}
-	return failf(ClassUnreachable, "%s: %s", host, clean(err.Error()))
+	return fault.Failf(fault.ClassUnreachable, "%s: %s", host, fault.Clean(err.Error()))
 }

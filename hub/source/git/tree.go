@@ -11,6 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
+	"kumodo.io/convoy/hub/source/fault"
 	"kumodo.io/convoy/hub/source/snapshot"
 )
 
@@ -35,7 +36,7 @@ func extract(p *pack, commit plumbing.Hash, dir string) (files int, bytes int64,
 func rootTree(p *pack, commit plumbing.Hash) (plumbing.Hash, error) {
 	content, err := p.get(commit, plumbing.CommitObject, maxTreeBytes)
 	if errors.Is(err, errNoObject) {
-		return plumbing.ZeroHash, failf(ClassNotFound, "commit %s is not in the repository, or no branch and no tag leads to it any more", commit)
+		return plumbing.ZeroHash, fault.Failf(fault.ClassNotFound, "commit %s is not in the repository, or no branch and no tag leads to it any more", commit)
 	}
 	if err != nil {
 		return plumbing.ZeroHash, wrapObject("commit "+commit.String(), err)
@@ -49,14 +50,14 @@ func rootTree(p *pack, commit plumbing.Hash) (plumbing.Hash, error) {
 }
 
 func wrapObject(what string, err error) error {
-	var own *Error
+	var own *fault.Error
 	switch {
 	case errors.As(err, &own):
-		return &Error{Class: own.Class, Err: fmt.Errorf("%s: %w", what, err)}
+		return &fault.Error{Class: own.Class, Err: fmt.Errorf("%s: %w", what, err)}
 	case errors.Is(err, errHuge):
-		return &Error{Class: ClassTooLarge, Err: fmt.Errorf("%s: %w", what, err)}
+		return &fault.Error{Class: fault.ClassTooLarge, Err: fmt.Errorf("%s: %w", what, err)}
 	default:
-		return &Error{Class: ClassUnreachable, Err: fmt.Errorf("%s: %w", what, err)}
+		return &fault.Error{Class: fault.ClassUnreachable, Err: fmt.Errorf("%s: %w", what, err)}
 	}
 }
 
@@ -73,11 +74,11 @@ type walker struct {
 func (w *walker) tree(hash plumbing.Hash, prefix string, depth int) error {
 	name := strings.TrimSuffix(prefix, "/")
 	if depth > maxPathDepth {
-		return failf(ClassTooLarge, "%s: more than %d folders deep", clean(name), maxPathDepth)
+		return fault.Failf(fault.ClassTooLarge, "%s: more than %d folders deep", fault.Clean(name), maxPathDepth)
 	}
 	content, err := w.pack.get(hash, plumbing.TreeObject, maxTreeBytes)
 	if err != nil {
-		return wrapObject("folder "+clean("/"+name), err)
+		return wrapObject("folder "+fault.Clean("/"+name), err)
 	}
 	memory := &plumbing.MemoryObject{}
 	memory.SetType(plumbing.TreeObject)
@@ -86,11 +87,11 @@ func (w *walker) tree(hash plumbing.Hash, prefix string, depth int) error {
 	}
 	var tree object.Tree
 	if err := tree.Decode(memory); err != nil {
-		return wrapObject("folder "+clean("/"+name), broken(err))
+		return wrapObject("folder "+fault.Clean("/"+name), broken(err))
 	}
 	for _, entry := range tree.Entries {
 		if w.entries++; w.entries > maxTreeEntries {
-			return failf(ClassTooLarge, "the tree has more than %d files and folders", maxTreeEntries)
+			return fault.Failf(fault.ClassTooLarge, "the tree has more than %d files and folders", maxTreeEntries)
 		}
 		path := prefix + entry.Name
 		if err := checkName(entry.Name, path); err != nil {
@@ -111,17 +112,17 @@ func (w *walker) tree(hash plumbing.Hash, prefix string, depth int) error {
 // checkName refuses names that Git itself would not check out.
 func checkName(name, path string) error {
 	if len(path) > maxPathBytes {
-		return failf(ClassTooLarge, "%s: a path of more than %d bytes", clean(path), maxPathBytes)
+		return fault.Failf(fault.ClassTooLarge, "%s: a path of more than %d bytes", fault.Clean(path), maxPathBytes)
 	}
 	if name == "" || name == "." || name == ".." || strings.EqualFold(name, ".git") || strings.ContainsAny(name, "/\\\x00") {
-		return failf(ClassInvalid, "%s: a name that a repository cannot have", clean(path))
+		return fault.Failf(fault.ClassInvalid, "%s: a name that a repository cannot have", fault.Clean(path))
 	}
 	return nil
 }
 
 func (w *walker) file(entry object.TreeEntry, path string) error {
 	if w.files++; w.files > MaxFiles {
-		return failf(ClassTooLarge, "%s: the repository has more than %d files", clean(path), MaxFiles)
+		return fault.Failf(fault.ClassTooLarge, "%s: the repository has more than %d files", fault.Clean(path), MaxFiles)
 	}
 	switch entry.Mode {
 	case filemode.Submodule:
@@ -129,25 +130,25 @@ func (w *walker) file(entry object.TreeEntry, path string) error {
 	case filemode.Symlink:
 		target, err := w.pack.get(entry.Hash, plumbing.BlobObject, maxLinkBytes)
 		if err != nil {
-			return wrapObject(clean(path), err)
+			return wrapObject(fault.Clean(path), err)
 		}
 		return w.out.Symlink(path, string(target))
 	case filemode.Regular, filemode.Executable, filemode.Deprecated:
 	default:
-		return failf(ClassInvalid, "%s: a kind of file (%o) that is not supported", clean(path), uint32(entry.Mode))
+		return fault.Failf(fault.ClassInvalid, "%s: a kind of file (%o) that is not supported", fault.Clean(path), uint32(entry.Mode))
 	}
 	size := w.pack.size(entry.Hash)
 	if w.bytes += size; w.bytes > MaxSnapshotBytes && size <= MaxFileBytes {
-		return failf(ClassTooLarge, "%s: the files of the repository have more than %d MiB together", clean(path), MaxSnapshotBytes>>20)
+		return fault.Failf(fault.ClassTooLarge, "%s: the files of the repository have more than %d MiB together", fault.Clean(path), MaxSnapshotBytes>>20)
 	}
 	stored, there := w.blobs[entry.Hash]
 	if !there {
 		content, err := w.pack.get(entry.Hash, plumbing.BlobObject, MaxFileBytes)
 		if errors.Is(err, errHuge) {
-			return failf(ClassTooLarge, "%s: %w; a file may have %d MiB", clean(path), err, MaxFileBytes>>20)
+			return fault.Failf(fault.ClassTooLarge, "%s: %w; a file may have %d MiB", fault.Clean(path), err, MaxFileBytes>>20)
 		}
 		if err != nil {
-			return wrapObject(clean(path), err)
+			return wrapObject(fault.Clean(path), err)
 		}
 		if stored, err = w.out.Content(content); err != nil {
 			return err
