@@ -40,7 +40,7 @@ func TestYA05HostileFilesHarmNobodyElse(t *testing.T) {
 	for name, files := range hostile {
 		group.Go(func() {
 			start := time.Now()
-			_, err := w.Render(t.Context(), render.Job{Tenant: "hostile", Snapshot: files, Path: "app", Namespace: "hostile"})
+			_, err := w.Render(t.Context(), job("hostile", files))
 			var e *render.Error
 			if !errors.As(err, &e) || e.Reason() != "RenderFailed" || len(err.Error()) > 4096 {
 				t.Errorf("%s: %.300v", name, err)
@@ -50,7 +50,7 @@ func TestYA05HostileFilesHarmNobodyElse(t *testing.T) {
 	}
 	for i := range 20 {
 		group.Go(func() {
-			_, err := w.Render(t.Context(), render.Job{Tenant: fmt.Sprintf("team-%d", i%3), Snapshot: tree{"app/cm.yaml": gittest.ConfigMap(fmt.Sprintf("cm-%d", i), 1000)}, Path: "app"})
+			_, err := w.Render(t.Context(), job(fmt.Sprintf("team-%d", i%3), tree{"app/cm.yaml": gittest.ConfigMap(fmt.Sprintf("cm-%d", i), 1000)}))
 			if err != nil {
 				t.Errorf("another render: %v", err)
 			}

@@ -21,6 +21,22 @@ const (
 	maxStreamBytes = 256 << 20
 	// maxMessageBytes of an error that a worker sends.
 	maxMessageBytes = 16 << 10
+	// maxRounds of one render: each gives it more of what it asks for.
+	maxRounds = 64
+	// maxPaths of a source that one render may ask for.
+	maxPaths = 1024
+	// maxReads that a worker may name, of maxReadBytes each.
+	maxReads     = 192
+	maxReadBytes = 2 << 10
+	// maxShared renders are remembered, so that others with the same inputs have them
+	// without a render: some 20 MiB.
+	maxShared = 20_000
+	// maxReadSets: so many different sets of facts may renders of one static input have
+	// read before the oldest is forgotten.
+	maxReadSets = 32
+	// maxWordBytes of a word that a worker says about a render, and maxWarnings of it.
+	maxWordBytes = 512
+	maxWarnings  = 16
 	// announcedBytes: a file of that size is announced before it is parsed, so that
 	// a worker that dies of it leaves its name.
 	announcedBytes = 64 << 10

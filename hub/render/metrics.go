@@ -14,16 +14,18 @@ type metrics struct {
 	seconds prometheus.Histogram
 	objects prometheus.Counter
 	starts  prometheus.Counter
+	shared  prometheus.Counter
 }
 
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
-		renders: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "convoy_render_renders_total", Help: "Renders made, by result: OK, or the reason of the Rendered condition."}, []string{"result"}),
+		renders: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "convoy_render_renders_total", Help: "Renders made, by result: OK, Incomplete (a round that told what it lacks), or the reason of the Rendered condition."}, []string{"result"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "convoy_render_render_duration_seconds", Help: "Time of a render, from a free worker to both layers in the store.", Buckets: []float64{.01, .03, .1, .3, 1, 3, 10, 30}}),
 		objects: prometheus.NewCounter(prometheus.CounterOpts{Name: "convoy_render_objects_total", Help: "Objects rendered."}),
 		starts:  prometheus.NewCounter(prometheus.CounterOpts{Name: "convoy_render_worker_starts_total", Help: "Render workers started."}),
+		shared:  prometheus.NewCounter(prometheus.CounterOpts{Name: "convoy_render_shared_total", Help: "Renders that were not made, since one of the same inputs was known."}),
 	}
-	for _, collector := range []prometheus.Collector{m.renders, m.seconds, m.objects, m.starts} {
+	for _, collector := range []prometheus.Collector{m.renders, m.seconds, m.objects, m.starts, m.shared} {
 		if err := registerer.Register(collector); err != nil {
 			return nil, err
 		}
@@ -31,8 +33,11 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-func (m *metrics) rendered(result Result, err error, took time.Duration) {
+func (m *metrics) rendered(got answer, err error, took time.Duration) {
 	label := "OK"
+	if !got.needs.none() {
+		label = "Incomplete"
+	}
 	if err != nil {
 		label = "Other"
 		var own *Error
@@ -42,5 +47,5 @@ func (m *metrics) rendered(result Result, err error, took time.Duration) {
 	}
 	m.renders.WithLabelValues(label).Inc()
 	m.seconds.Observe(took.Seconds())
-	m.objects.Add(float64(result.Count))
+	m.objects.Add(float64(got.result.Count))
 }

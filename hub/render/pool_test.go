@@ -13,6 +13,7 @@ import (
 
 	"kumodo.io/convoy/hub/render"
 	"kumodo.io/convoy/hub/source/gittest"
+	"kumodo.io/convoy/hub/source/snapshot"
 )
 
 func TestAWorkerThatDiesCostsOneRenderAndTheNextOneWorks(t *testing.T) {
@@ -67,7 +68,11 @@ func newHeld() held {
 	return held{begun: make(chan struct{}), release: make(chan struct{}), once: &sync.Once{}}
 }
 
-func (h held) Tar(string) (io.ReadCloser, error) { return io.NopCloser(h), nil }
+func (h held) Part([]string) (io.ReadCloser, error) { return io.NopCloser(h), nil }
+func (h held) Kind(string) (snapshot.Kind, error)   { return snapshot.Folder, nil }
+
+// InputDigest is another one for each, so that none waits for another's render.
+func (h held) InputDigest(string) (string, error) { return fmt.Sprintf("%p", h.once), nil }
 
 func (h held) Read([]byte) (int, error) {
 	h.once.Do(func() { close(h.begun) })
@@ -94,13 +99,13 @@ func workersOf(t *testing.T, w *world, tenants ...string) []string {
 		hold := newHeld()
 		done := make(chan error, 1)
 		go func() {
-			_, err := w.Render(t.Context(), render.Job{Tenant: tenant, Snapshot: hold, Path: "app"})
+			_, err := w.Render(t.Context(), job(tenant, hold))
 			done <- err
 		}()
 		<-hold.begun
 		pids = append(pids, w.Busy())
 		close(hold.release)
-		wantFailure(t, <-done, "EmptyRender", "no objects")
+		wantFailure(t, <-done, "PathNotFound", "no such path")
 	}
 	return pids
 }
@@ -114,7 +119,7 @@ func TestOneTenantLeavesSlotsToOthers(t *testing.T) {
 		hold := newHeld()
 		holds = append(holds, hold)
 		group.Go(func() {
-			_, err := w.Render(t.Context(), render.Job{Tenant: "slow", Snapshot: hold, Path: "app"})
+			_, err := w.Render(t.Context(), job("slow", hold))
 			if err == nil {
 				t.Error("no error")
 			}
@@ -127,7 +132,7 @@ func TestOneTenantLeavesSlotsToOthers(t *testing.T) {
 	}()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if _, err := w.Render(ctx, render.Job{Tenant: "other", Snapshot: tree{"app/a.yaml": gittest.ConfigMap("a", 100)}, Path: "app"}); err != nil {
+	if _, err := w.Render(ctx, job("other", tree{"app/a.yaml": gittest.ConfigMap("a", 100)})); err != nil {
 		t.Errorf("another tenant: %v", err)
 	}
 }

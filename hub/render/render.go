@@ -48,6 +48,7 @@ type Renderer struct {
 	clock           clock.WithTicker
 	metrics         *metrics
 	pool            *pool
+	shared          *shared
 }
 
 // New makes a Renderer. It starts nothing; workers are started by the first jobs,
@@ -78,7 +79,7 @@ func New(o Options) (*Renderer, error) {
 	}
 	return &Renderer{
 		objects: o.Objects, sealed: o.Sealed, macKey: o.MACKey, clock: o.Clock, metrics: m,
-		pool: newPool(start, o.Slots, o.Clock),
+		pool: newPool(start, o.Slots, o.Clock), shared: newShared(maxShared),
 	}, nil
 }
 
@@ -90,62 +91,135 @@ func (r *Renderer) Run(ctx context.Context) error {
 	return r.pool.run(ctx, ticker.C())
 }
 
-// Source is what a Job takes of a source.Snapshot.
-type Source interface {
-	Tar(path string) (io.ReadCloser, error)
-}
-
-// Job is one render.
-type Job struct {
-	// Tenant is whose files they are: the Release's namespace.
-	Tenant string
-	// Snapshot and Path say which files.
-	Snapshot Source
-	Path     string
-	// Namespace for namespaced objects that name none.
-	Namespace string
-	// AllowEmpty: a path without objects is a render of nothing, and no failure.
-	AllowEmpty bool
-}
-
-// Result describes a render in the store.
-type Result struct {
-	// Objects layer: its digest is that of the render.
-	Objects store.Descriptor
-	// Sealed layer, nil if no value was sealed.
-	Sealed *store.Descriptor
-	// Count of objects.
-	Count int
-}
-
-// Render makes a render and stores both layers. It waits for a free worker as long
-// as ctx allows. Every error is an *Error, except those of ctx and ErrStopped.
+// Render makes a render and stores both layers, or gives one that was made of the same
+// inputs. It waits for a free worker as long as ctx allows. Every error is an *Error,
+// except those of ctx, of Images and ErrStopped.
 func (r *Renderer) Render(ctx context.Context, job Job) (Result, error) {
-	m, err := r.pool.acquire(ctx, job.Tenant)
-	switch {
-	case errors.Is(err, ErrStopped) || ctx.Err() != nil && err != nil:
-		return Result{}, err
-	case err != nil:
-		return Result{}, failed(v1alpha1.ReasonRenderFailed, err)
+	static, err := r.static(&job)
+	if err != nil {
+		return Result{}, sourceFailed(err)
 	}
-	start := r.clock.Now()
-	result, usable, err := r.render(ctx, m, job)
-	r.metrics.rendered(result, err, r.clock.Since(start))
-	// A worker's folder that cannot be removed is no reason to throw a render away.
-	if releaseErr := r.pool.release(m, usable); releaseErr != nil && err != nil {
-		err = errors.Join(err, releaseErr)
+	hash := func(ctx context.Context, reads []string) (string, error) { return inputsHash(ctx, &job, static, reads) }
+	if job.Fresh {
+		result, _, err := r.make(ctx, &job, static)
+		return result, err
 	}
-	if err != nil && ctx.Err() != nil {
-		return Result{}, context.Cause(ctx)
+	for {
+		result, found, err := r.shared.find(ctx, job.Tenant, static, hash)
+		if err != nil {
+			return Result{}, err
+		}
+		if found && r.stored(ctx, result) {
+			r.metrics.shared.Inc()
+			result.Shared = true
+			return result, nil
+		}
+		if found {
+			r.shared.forget(job.Tenant, result)
+		}
+		// Until a render of this static input is known, one is made at a time: it will
+		// tell what the others have to differ in to need their own.
+		key := job.Tenant + "\x00" + static
+		if sets := r.shared.readSets(job.Tenant, static); len(sets) > 0 {
+			if key, err = hash(ctx, sets[0]); err != nil {
+				return Result{}, err
+			}
+			key = job.Tenant + "\x00" + key
+		}
+		f, mine := r.shared.begin(key)
+		if mine {
+			f.result, f.reads, f.err = r.make(ctx, &job, static)
+			if f.err != nil && ctx.Err() == nil {
+				var hashErr error
+				if f.hash, hashErr = hash(ctx, f.reads); hashErr != nil {
+					f.hash = "" // then nobody shares the failure
+				}
+			}
+			r.shared.end(key, f)
+			return f.result, f.err
+		}
+		select {
+		case <-ctx.Done():
+			return Result{}, context.Cause(ctx)
+		case <-f.done:
+		}
+		if f.err != nil && f.hash != "" {
+			if own, err := hash(ctx, f.reads); err == nil && own == f.hash {
+				return Result{}, f.err // the same inputs fail in the same way
+			}
+		}
 	}
-	return result, err
 }
 
-// render uses one worker; usable says whether it may have another job.
-func (r *Renderer) render(ctx context.Context, m *member, job Job) (result Result, usable bool, err error) {
-	files, err := job.Snapshot.Tar(job.Path)
+// stored says whether the layers of a render are still there.
+func (r *Renderer) stored(ctx context.Context, result Result) bool {
+	has := func(s store.Store, digest string) bool {
+		blob, _, err := s.Open(ctx, digest)
+		if err != nil {
+			return false // it is made anew
+		}
+		return blob.Close() == nil
+	}
+	return has(r.objects, result.Objects.Digest) && (result.Sealed == nil || has(r.sealed, result.Sealed.Digest))
+}
+
+// make makes a render, in as many rounds as it takes to give it all that it asks for.
+func (r *Renderer) make(ctx context.Context, job *Job, static string) (Result, []string, error) {
+	scope, err := r.scope(job, static)
 	if err != nil {
-		return Result{}, true, failed(source.ReleaseReason(err), err)
+		return Result{}, nil, err
+	}
+	work := *job
+	work.Content.World.Images = map[string]string{}
+	for range maxRounds {
+		m, err := r.pool.acquire(ctx, job.Tenant)
+		switch {
+		case errors.Is(err, ErrStopped) || ctx.Err() != nil && err != nil:
+			return Result{}, nil, err
+		case err != nil:
+			return Result{}, nil, failed(v1alpha1.ReasonRenderFailed, err)
+		}
+		start := r.clock.Now()
+		answer, usable, err := r.round(ctx, m, &work, scope)
+		r.metrics.rendered(answer, err, r.clock.Since(start))
+		// A worker's folder that cannot be removed is no reason to throw a render away.
+		if releaseErr := r.pool.release(m, usable); releaseErr != nil && err != nil {
+			err = errors.Join(err, releaseErr)
+		}
+		if err != nil && ctx.Err() != nil {
+			return Result{}, nil, context.Cause(ctx)
+		}
+		if err != nil {
+			return Result{}, answer.reads, err
+		}
+		if !answer.needs.none() {
+			if scope, err = r.supply(ctx, &work, scope, answer.needs); err != nil {
+				return Result{}, nil, err
+			}
+			continue
+		}
+		result := answer.result
+		if result.InputsHash, err = inputsHash(ctx, &work, static, result.Reads); err != nil {
+			return Result{}, nil, err
+		}
+		r.shared.keep(job.Tenant, static, result)
+		return result, nil, nil
+	}
+	return Result{}, nil, failed(v1alpha1.ReasonRenderFailed, errNeeds)
+}
+
+// answer is what one round gave: a result, or what the render needs.
+type answer struct {
+	result Result
+	needs  needs
+	reads  []string // of a failure
+}
+
+// round uses one worker once; usable says whether it may have another job.
+func (r *Renderer) round(ctx context.Context, m *member, job *Job, scope []string) (got answer, usable bool, err error) {
+	files, err := job.Snapshot.Part(scope)
+	if err != nil {
+		return got, true, sourceFailed(err)
 	}
 	defer func() { err = errors.Join(err, files.Close()) }()
 	salt := make([]byte, 32)
@@ -153,7 +227,7 @@ func (r *Renderer) render(ctx context.Context, m *member, job Job) (result Resul
 	layers := newLayers(ctx, r, salt)
 	var failure *workerFailure
 	var done workerDone
-	err = m.Do(ctx, jobTime, workerJob{Namespace: job.Namespace, AllowEmpty: job.AllowEmpty}, tagged{files}, func(kind worker.Kind, payload []byte) error {
+	err = m.Do(ctx, jobTime, workerJob{Job: job.Content, Scope: scope}, tagged{files}, func(kind worker.Kind, payload []byte) error {
 		switch kind {
 		case worker.Data:
 			return layers.write(payload)
@@ -169,24 +243,31 @@ func (r *Renderer) render(ctx context.Context, m *member, job Job) (result Resul
 	var broken *sourceError
 	switch {
 	case errors.As(err, &broken):
-		err = failed(source.ReleaseReason(broken.err), broken.err)
+		err = sourceFailed(broken.err)
+	case err == nil && failure != nil && !failure.Needs.none():
+		layers.abandon()
+		got.needs = failure.Needs
+		return got, true, nil
 	case err == nil && failure != nil:
 		err = failed(failure.reason(), errors.New(failure.Message))
+		got.reads = bounded(failure.Reads)
 		usable = true
 	}
-	if result, err = layers.finish(err); err != nil {
-		return Result{}, usable, err
+	if got.result, err = layers.finish(err); err != nil {
+		return got, usable, err
 	}
-	if result.Count != done.Count {
-		return Result{}, false, failed(v1alpha1.ReasonRenderFailed, fmt.Errorf("the worker says %d objects and sent %d", done.Count, result.Count))
+	if got.result.Count != done.Count {
+		return answer{}, false, failed(v1alpha1.ReasonRenderFailed, fmt.Errorf("the worker says %d objects and sent %d", done.Count, got.result.Count))
 	}
-	return result, true, nil
+	done.describe(&got.result)
+	return got, true, nil
 }
 
 // reason takes only those that a worker can know.
 func (f *workerFailure) reason() string {
-	if f.Reason == v1alpha1.ReasonEmptyRender {
-		return v1alpha1.ReasonEmptyRender
+	switch f.Reason {
+	case v1alpha1.ReasonEmptyRender, v1alpha1.ReasonPathNotFound:
+		return f.Reason
 	}
 	return v1alpha1.ReasonRenderFailed
 }
@@ -235,6 +316,12 @@ func (l *layers) write(p []byte) error {
 	}
 	_, err := l.in.Write(p)
 	return err
+}
+
+// abandon ends both layers and keeps nothing.
+func (l *layers) abandon() {
+	// The error that it gives is the one that it is given.
+	_, _ = l.finish(errGivenUp)
 }
 
 // finish ends both layers: stored if all went well, else gone.

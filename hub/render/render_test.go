@@ -12,7 +12,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -49,28 +48,6 @@ func TestMain(m *testing.M) {
 
 const dyingWorker = "dying-worker"
 
-// tree is a source of files.
-type tree map[string]string
-
-func (f tree) Tar(string) (io.ReadCloser, error) {
-	var b bytes.Buffer
-	w := tar.NewWriter(&b)
-	names := make([]string, 0, len(f))
-	for name := range f {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(f[name])), Mode: 0o644}); err != nil {
-			return nil, err
-		}
-		if _, err := io.WriteString(w, f[name]); err != nil {
-			return nil, err
-		}
-	}
-	return io.NopCloser(&b), w.Close()
-}
-
 type world struct {
 	*render.Renderer
 	backend *memory.Backend
@@ -106,7 +83,9 @@ func newWorld(t testing.TB, change ...func(*render.Options)) *world {
 
 func (w *world) render(t testing.TB, files render.Source) (render.Result, error) {
 	t.Helper()
-	return w.Render(t.Context(), render.Job{Tenant: "team", Snapshot: files, Path: "app", Namespace: "team"})
+	work := job("team", files)
+	work.Fresh = true // what is tested is the render
+	return w.Render(t.Context(), work)
 }
 
 // objectsOf reads a render back, sealed values included.
@@ -260,7 +239,9 @@ func TestPR06EmptyRendersAreToldFromMissingPaths(t *testing.T) {
 		wantFailure(t, err, "EmptyRender", "there are no objects under the path")
 	}
 	for _, step := range []string{"v2", "v3"} {
-		result, err := w.Render(t.Context(), render.Job{Tenant: "team", Snapshot: caseTree(t, "PR-06", step), Path: "app", Namespace: "team", AllowEmpty: true})
+		work := job("team", caseTree(t, "PR-06", step))
+		work.Content.AllowEmpty = true
+		result, err := w.Render(t.Context(), work)
 		if err != nil || result.Count != 0 || result.Objects.Digest == "" {
 			t.Errorf("with the permission to be empty: %+v, %v", result, err)
 		}
@@ -269,7 +250,9 @@ func TestPR06EmptyRendersAreToldFromMissingPaths(t *testing.T) {
 	snapshot := snapshotOf(t, caseTree(t, "PR-06", "v4"))
 	_, err := w.render(t, snapshot)
 	wantFailure(t, err, "PathNotFound", "no such path in the source: app")
-	if _, err := w.Render(t.Context(), render.Job{Tenant: "team", Snapshot: snapshot, Path: "moved", Namespace: "team"}); err != nil {
+	work := job("team", snapshot)
+	work.Content.Content.Path = "moved"
+	if _, err := w.Render(t.Context(), work); err != nil {
 		t.Error(err)
 	}
 }
@@ -354,7 +337,7 @@ func TestGO02PointersOfGitLFSAndSubmodulesAreNamed(t *testing.T) {
 
 type withSubmodule struct{ tree }
 
-func (f withSubmodule) Tar(string) (io.ReadCloser, error) {
+func (f withSubmodule) Part([]string) (io.ReadCloser, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "app/base/", Format: tar.FormatPAX, PAXRecords: map[string]string{"CONVOY.submodule": strings.Repeat("5", 40)}})
@@ -394,16 +377,19 @@ func (f failing) Put(_ context.Context, r io.Reader) (store.Descriptor, error) {
 func TestABrokenSnapshotIsToldAsSuch(t *testing.T) {
 	w := newWorld(t)
 	broken := errors.New("bad sector")
-	_, err := w.render(t, brokenSource{broken})
+	_, err := w.render(t, brokenSource{tree{"app/a.yaml": ""}, broken})
 	wantFailure(t, err, "FetchFailed", "bad sector")
 	if _, err := w.render(t, tree{"app/a.yaml": gittest.ConfigMap("a", 100)}); err != nil {
 		t.Error(err)
 	}
 }
 
-type brokenSource struct{ err error }
+type brokenSource struct {
+	tree
+	err error
+}
 
-func (b brokenSource) Tar(string) (io.ReadCloser, error) {
+func (b brokenSource) Part([]string) (io.ReadCloser, error) {
 	return io.NopCloser(iotest.ErrReader(b.err)), nil
 }
 
@@ -413,7 +399,7 @@ func TestARenderThatIsGivenUpEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		_, err := w.Render(ctx, render.Job{Tenant: "a", Snapshot: hold, Path: "app"})
+		_, err := w.Render(ctx, job("a", hold))
 		done <- err
 	}()
 	<-hold.begun
@@ -421,21 +407,6 @@ func TestARenderThatIsGivenUpEnds(t *testing.T) {
 	close(hold.release)
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestTheInputsHashFollowsItsInputs(t *testing.T) {
-	base := render.Inputs{PathDigest: "sha256:1", Content: render.ContentManifests, Namespace: "a"}
-	if got := render.InputsHash(base); got != "sha256:b9809cb99b723cfd990e9214018c1d707bcd4b2c5505beb07e4cd3d942d7ff76" {
-		t.Errorf("it is not what it was: %s: all Releases would be rendered again", got)
-	}
-	seen := map[string]bool{}
-	for _, in := range []render.Inputs{base, {PathDigest: "sha256:2", Content: render.ContentManifests, Namespace: "a"}, {PathDigest: "sha256:1", Content: "helm", Namespace: "a"}, {PathDigest: "sha256:1", Content: render.ContentManifests, Namespace: "b"}} {
-		hash := render.InputsHash(in)
-		if seen[hash] || !strings.HasPrefix(hash, "sha256:") {
-			t.Errorf("%+v: %s", in, hash)
-		}
-		seen[hash] = true
 	}
 }
 

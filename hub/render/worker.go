@@ -12,6 +12,7 @@ import (
 
 	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/hub/render/content"
+	"kumodo.io/convoy/hub/render/files"
 	"kumodo.io/convoy/hub/worker"
 	"kumodo.io/convoy/pkg/manifest"
 )
@@ -21,19 +22,28 @@ const WorkerName = "render-worker"
 
 // workerJob goes to a render worker; the files follow as a tar.
 type workerJob struct {
-	Namespace  string `json:"namespace"`
-	AllowEmpty bool   `json:"allowEmpty,omitempty"`
+	content.Job
+	// Scope is what of the source the tar has.
+	Scope []string `json:"scope"`
 }
 
 // workerDone comes back after the stream of manifest.Set.WritePlain.
 type workerDone struct {
-	Count int `json:"count"`
+	Count        int      `json:"count"`
+	Kind         string   `json:"kind"`
+	Reads        []string `json:"reads,omitempty"`
+	Chart        string   `json:"chart,omitempty"`
+	ChartVersion string   `json:"chartVersion,omitempty"`
+	AppVersion   string   `json:"appVersion,omitempty"`
+	Warnings     []string `json:"warnings,omitempty"`
 }
 
 // workerFailure comes back when there is no render.
 type workerFailure struct {
-	Reason  string `json:"reason"`
-	Message string `json:"message"`
+	Reason  string   `json:"reason"`
+	Message string   `json:"message"`
+	Reads   []string `json:"reads,omitempty"`
+	Needs   needs    `json:"needs"`
 }
 
 // Main is the render worker: it confines itself, renders what its parent sends,
@@ -55,34 +65,49 @@ func work(call *worker.Call) (done, failure any) {
 	if err := json.Unmarshal(call.Job, &job); err != nil {
 		return nil, workerFailure{Reason: v1alpha1.ReasonRenderFailed, Message: "a job that cannot be read"}
 	}
-	summary, err := renderTar(call, job)
+	result, err := renderTar(call, &job)
 	if err == nil {
-		return workerDone{Count: summary.Count}, nil
-	}
-	reason := v1alpha1.ReasonRenderFailed
-	if errors.Is(err, content.ErrEmpty) {
-		reason = v1alpha1.ReasonEmptyRender
-	}
-	message := err.Error()
-	if len(message) > maxMessageBytes {
-		message = message[:maxMessageBytes] + "..."
-	}
-	return nil, workerFailure{Reason: reason, Message: message}
-}
-
-func renderTar(call *worker.Call, job workerJob) (manifest.Summary, error) {
-	files, err := content.ReadTar(call.Data, manifest.IsManifest)
-	if err != nil {
-		return manifest.Summary{}, err
-	}
-	large := map[string]bool{}
-	for _, file := range files {
-		if len(file.Data) >= announcedBytes {
-			large[file.Name] = true
+		var summary manifest.Summary
+		if summary, err = result.Set.WritePlain(call.Out); err == nil {
+			return workerDone{
+				Count: summary.Count, Kind: result.Kind, Reads: result.Reads, Chart: result.Chart,
+				ChartVersion: result.ChartVersion, AppVersion: result.AppVersion, Warnings: result.Warnings,
+			}, nil
 		}
 	}
+	told := workerFailure{Reason: v1alpha1.ReasonRenderFailed, Message: err.Error()}
+	switch {
+	case errors.Is(err, content.ErrIncomplete):
+		return nil, workerFailure{Needs: needs(result.Needs)}
+	case errors.Is(err, content.ErrEmpty):
+		told.Reason = v1alpha1.ReasonEmptyRender
+	case errors.Is(err, content.ErrPath):
+		told.Reason = v1alpha1.ReasonPathNotFound
+	}
+	if len(told.Message) > maxMessageBytes {
+		told.Message = told.Message[:maxMessageBytes] + "..."
+	}
+	if result != nil {
+		told.Reads = result.Reads
+	}
+	return nil, told
+}
+
+func renderTar(call *worker.Call, job *workerJob) (*content.Result, error) {
+	keep := func(string) bool { return true }
+	if job.Content.Manifests != nil && len(job.Mutations) == 0 {
+		keep = manifest.IsManifest
+	}
+	large := map[string]bool{}
+	tree, err := files.ReadTar(call.Data, job.Scope, keep)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range tree.Large(announcedBytes) {
+		large[file] = true
+	}
 	var mu sync.Mutex // files are parsed side by side
-	set, err := content.Manifests(files, job.Namespace, func(name string) {
+	return content.Render(job.Job, tree, func(name string) {
 		if !large[name] {
 			return
 		}
@@ -91,11 +116,4 @@ func renderTar(call *worker.Call, job workerJob) (manifest.Summary, error) {
 		// A parent that is gone is noticed when the answer is written.
 		_ = call.At(name)
 	})
-	if errors.Is(err, content.ErrEmpty) && job.AllowEmpty {
-		set, err = &manifest.Set{Namespace: job.Namespace}, nil
-	}
-	if err != nil {
-		return manifest.Summary{}, err
-	}
-	return set.WritePlain(call.Out)
 }

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 
+	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/hub/controller/release"
 	"kumodo.io/convoy/hub/render"
+	contents "kumodo.io/convoy/hub/render/content"
 	"kumodo.io/convoy/hub/store"
 	"kumodo.io/convoy/pkg/tunnel"
 )
@@ -16,8 +18,8 @@ import (
 // renderer is the Release controller's view of the renderer.
 type renderer struct{ *render.Renderer }
 
-func (renderer) InputsHash(pathDigest, namespace string) string {
-	return render.InputsHash(render.Inputs{PathDigest: pathDigest, Content: render.ContentManifests, Namespace: namespace})
+func (r renderer) InputsHash(pathDigest, namespace string) string {
+	return r.ManifestsHash(pathDigest, namespace)
 }
 
 // errSnapshot: a job has another snapshot than ours.
@@ -29,7 +31,11 @@ func (r renderer) Render(ctx context.Context, job release.Job) (release.Rendered
 		return release.Rendered{}, fmt.Errorf("%w: %T", errSnapshot, job.Snapshot)
 	}
 	result, err := r.Renderer.Render(ctx, render.Job{
-		Tenant: job.Tenant, Snapshot: content.Snapshot, Path: job.Path, Namespace: job.Namespace, AllowEmpty: job.AllowEmpty,
+		Tenant: job.Tenant, Snapshot: content.Snapshot, Fresh: true,
+		Content: contents.Job{
+			Content:   v1alpha1.ReleaseContent{Path: job.Path, Manifests: &v1alpha1.ManifestsContent{}},
+			Namespace: job.Namespace, AllowEmpty: job.AllowEmpty,
+		},
 	})
 	if err != nil {
 		return release.Rendered{}, err

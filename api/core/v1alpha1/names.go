@@ -24,6 +24,10 @@ const (
 	// AnnotationArgoSyncWave is understood where AnnotationSyncWave is absent.
 	AnnotationArgoSyncWave = "argocd.argoproj.io/sync-wave"
 
+	// AnnotationHook makes an object of a render a hook: a list of phases, as in
+	// PreSync,PostSync. helm.sh/hook is mapped onto it.
+	AnnotationHook = "convoy.kumodo.io/hook"
+
 	// AnnotationSyncRequestedAt asks for a sync now. RFC 3339, nanoseconds. The
 	// sync subresource writes it; writing it by hand has the same effect.
 	AnnotationSyncRequestedAt = "convoy.kumodo.io/sync-requested-at"

@@ -4,16 +4,19 @@ package content
 
 import "errors"
 
-// Sentinels. Errors that wrap them name the file.
+// Sentinels. Errors that wrap them name the file, the object or the reference.
 var (
 	// ErrEmpty: there are no objects. What runs is kept.
 	ErrEmpty = errors.New("empty render: there are no objects under the path")
-	// ErrPointer: a file whose content is stored by Git LFS and was not fetched.
-	ErrPointer = errors.New("is a Git LFS pointer: its content is not in the repository, and Git LFS is not supported")
-	// ErrSubmodule: a submodule stands where files are read.
-	ErrSubmodule = errors.New("is a submodule, whose content is not fetched")
-	// ErrTooLarge: a limit of a render.
-	ErrTooLarge = errors.New("too large")
-	// ErrTar: the stream of files is not one.
-	ErrTar = errors.New("the files cannot be read")
+	// ErrPath: the path is not in the source.
+	ErrPath = errors.New("no such path in the source")
+	// ErrKind: the path has other content than was said.
+	ErrKind = errors.New("has other content")
+	// ErrIncomplete: more is needed to make the render; Result.Needs says what. It is no
+	// fault of the content.
+	ErrIncomplete = errors.New("more is needed to make the render")
+	// ErrValues: values that cannot be read.
+	ErrValues = errors.New("values cannot be read")
+	// ErrHook: a hook whose place cannot be told.
+	ErrHook = errors.New("a hook whose place cannot be told")
 )

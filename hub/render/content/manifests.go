@@ -3,7 +3,6 @@
 package content
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -12,55 +11,56 @@ import (
 	"kumodo.io/convoy/pkg/manifest"
 )
 
-// Manifests makes the objects of YAML and JSON files. Files of other names have to
-// be left out before (manifest.IsManifest).
-//
-// All files are looked at; the error names every fault with file, document and
-// line. begin, if not nil, is told of a file before it is parsed.
-func Manifests(files []File, namespace string, begin func(name string)) (*manifest.Set, error) {
-	parsed := make([][]manifest.Object, len(files))
-	faults := make([]error, len(files))
+// manifests makes the objects of the YAML and JSON files below a place. All of them
+// are looked at; the error names every fault with file, document and line. What
+// cannot be read is a fault whatever its name is: it may be a folder of manifests.
+func (r *renderer) manifests(place string) error {
+	names := r.tree.List(place)
+	if len(names) == 0 && !r.tree.IsDir(place) {
+		return fmt.Errorf("%w: %s", ErrPath, r.job.Content.Path)
+	}
+	parsed := make([][]manifest.Object, len(names))
+	faults := make([]error, len(names))
 	var next atomic.Int64
 	var group sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(files)) {
+	for range min(runtime.GOMAXPROCS(0), len(names)) {
 		group.Go(func() {
 			for {
 				i := int(next.Add(1)) - 1
-				if i >= len(files) {
+				if i >= len(names) {
 					return
 				}
-				if begin != nil {
-					begin(files[i].Name)
-				}
-				parsed[i], faults[i] = parse(files[i])
+				parsed[i], faults[i] = r.parse(names[i])
 			}
 		})
 	}
 	group.Wait()
 	var all manifest.Errors
-	set := &manifest.Set{Namespace: namespace}
-	for i := range files {
-		var list manifest.Errors
-		switch {
-		case errors.As(faults[i], &list):
-			all = append(all, list...)
-		case faults[i] != nil:
-			all = append(all, faults[i])
-		}
-		set.Objects = append(set.Objects, parsed[i]...)
+	r.set = &manifest.Set{}
+	for i := range names {
+		all = join(all, faults[i])
+		r.set.Objects = append(r.set.Objects, parsed[i]...)
 	}
 	if len(all) > 0 {
-		return nil, all
+		return all
 	}
-	if len(set.Objects) == 0 {
-		return nil, fmt.Errorf("%w (%d manifest files)", ErrEmpty, len(files))
+	if len(r.set.Objects) == 0 && !r.job.AllowEmpty {
+		return fmt.Errorf("%w (%d files)", ErrEmpty, len(names))
 	}
-	return set, set.Arrange()
+	return nil
 }
 
-func parse(file File) ([]manifest.Object, error) {
-	if isPointer(file.Data) {
-		return nil, fmt.Errorf("%s: %w", file.Name, ErrPointer)
+func (r *renderer) parse(name string) ([]manifest.Object, error) {
+	data, err := r.tree.Read(name)
+	if !manifest.IsManifest(name) {
+		if r.tree.Pointer(name) {
+			return nil, nil // a picture, say, that nobody reads
+		}
+		return nil, err
 	}
-	return manifest.Parse(file.Name, file.Data)
+	if err != nil {
+		return nil, err
+	}
+	r.begin(name)
+	return manifest.Parse(name, data)
 }

@@ -17,6 +17,9 @@ const (
 	SelfName            = "self.name"
 	SelfNamespace       = "self.namespace"
 	SelfTargetNamespace = "self.targetNamespace"
+	// SelfReleaseName is the name that a chart is rendered under where its content
+	// names none.
+	SelfReleaseName = "self.releaseName"
 	// SelfLabels and SelfAnnotations begin the keys of the Release's labels and
 	// annotations.
 	SelfLabels      = "self.labels."
@@ -31,7 +34,8 @@ const (
 	// Random: a template asked for something random, or for the time. Its answer is the
 	// Release's UID, so that what came of it is kept, and is shared with no other.
 	Random = "random"
-	// Image begins references of images: the fact is the digest.
+	// Image begins references of images: the fact is the digest. Of very many, image:*
+	// stands for all: they are those of one revision of the source.
 	Image = "image:"
 	// Path begins paths of the source: the fact is the digest of all below it. The
 	// hub alone has these.
@@ -65,6 +69,8 @@ type World struct {
 	APIVersions []string `json:"apiVersions,omitempty"`
 	// Images: reference -> sha256:<hex>.
 	Images map[string]string `json:"images,omitempty"`
+	// Revision of the source, for which each image is looked up once.
+	Revision string `json:"revision,omitempty"`
 }
 
 // Self is what a render may know of its Release.
@@ -75,6 +81,8 @@ type Self struct {
 	Labels          map[string]string `json:"labels,omitempty"`
 	Annotations     map[string]string `json:"annotations,omitempty"`
 	UID             string            `json:"uid,omitempty"`
+	// ReleaseName of a chart where it is another than the name.
+	ReleaseName string `json:"releaseName,omitempty"`
 }
 
 // Value gives one fact by its name.
@@ -86,6 +94,13 @@ func (w *World) Value(name string) (value string, ok bool) {
 		return w.Self.Namespace, true
 	case SelfTargetNamespace:
 		return w.Self.TargetNamespace, true
+	case SelfReleaseName:
+		if w.Self.ReleaseName != "" {
+			return w.Self.ReleaseName, true
+		}
+		return w.Self.Name, true
+	case Image + whole:
+		return w.Revision, true
 	case KubeVersion:
 		return w.KubeVersion, w.KubeVersion != ""
 	case APIs:

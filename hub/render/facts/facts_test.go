@@ -19,7 +19,7 @@ func world() *facts.World {
 			Labels: map[string]string{"tier": "web"}, Annotations: map[string]string{"note": "x"},
 		},
 		KubeVersion: "v1.37.2", APIVersions: []string{"apps/v1", "v1", "networking.k8s.io/v1beta1", "networking.k8s.io/v1beta1/IPAddress"},
-		Images: map[string]string{"nginx:1": "sha256:aa"},
+		Images: map[string]string{"nginx:1": "sha256:aa"}, Revision: "sha1:1",
 	}
 }
 
@@ -36,6 +36,8 @@ func TestFactsAreFoundByTheirNames(t *testing.T) {
 		{"self.name", "shop", true},
 		{"self.namespace", "team", true},
 		{"self.targetNamespace", "shop", true},
+		{"self.releaseName", "shop", true},
+		{"image:*", "sha1:1", true},
 		{"self.labels.tier", "web", true},
 		{"self.labels.*", `{"tier":"web"}`, true},
 		{"self.annotations.note", "x", true},

@@ -72,7 +72,7 @@ func (r *Recorder) Reads() []string {
 
 // wholes are the classes and the names that cover all of theirs.
 var wholes = map[string]string{
-	Cluster: Cluster + whole, SelfLabels: SelfLabels + whole, SelfAnnotations: SelfAnnotations + whole, API: APIs,
+	Cluster: Cluster + whole, SelfLabels: SelfLabels + whole, SelfAnnotations: SelfAnnotations + whole, API: APIs, Image: Image + whole,
 }
 
 // uncovered sorts, and leaves out what a whole class covers.

@@ -184,6 +184,23 @@ func (t *Tree) IsFile(name string) bool {
 	return file || fault && !t.folders[clean]
 }
 
+// Large names the files of at least so many bytes. Nothing counts as seen for it.
+func (t *Tree) Large(bytes int) []string {
+	var list []string
+	for _, name := range t.names {
+		if len(t.files[name]) >= bytes {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// Pointer reports a file that is a pointer of Git LFS and nothing else.
+func (t *Tree) Pointer(name string) bool {
+	data, ok := t.files[name]
+	return ok && IsPointer(data)
+}
+
 func (t *Tree) see(clean string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

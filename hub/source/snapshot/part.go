@@ -90,6 +90,9 @@ func (s *Snapshot) visit(paths []string, each func(Entry) error, fault func(stri
 	return nil
 }
 
+// AbsentDigest is the InputDigest of a path that is not there.
+const AbsentDigest = "absent"
+
 // InputDigest is as PathDigest, for renders that may leave alone what they cannot
 // read: a link that cannot be followed is part of the digest, and so is that a path
 // is not there.
@@ -121,7 +124,7 @@ func (s *Snapshot) InputDigest(text string) (string, error) {
 		return "", err
 	}
 	if !there {
-		return "absent", nil
+		return AbsentDigest, nil
 	}
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
 }

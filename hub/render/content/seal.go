@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package content
+
+import (
+	"encoding/base64"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kumodo.io/convoy/pkg/manifest"
+)
+
+// seal points at every text of the objects that shows a text of a Secret, plain or in
+// base64, whole or inside another. Values of Secrets are sealed by themselves.
+//
+// What identifies an object, and annotations that the engine reads from the objects
+// layer, stay as they are: a Secret's text that stands in a name is no secret any
+// more.
+func seal(set *manifest.Set, secrets []string) {
+	texts := searched(secrets)
+	if len(texts) == 0 {
+		return
+	}
+	for i := range set.Objects {
+		object := &set.Objects[i]
+		s := &sealer{texts: texts}
+		s.walk(object.Content, nil)
+		object.Sealed = append(object.Sealed, s.found...)
+	}
+}
+
+// searched are the texts that are long enough, the longest first, each once.
+func searched(secrets []string) []string {
+	var texts []string
+	for _, text := range secrets {
+		if text = strings.TrimSpace(text); len(text) >= minSecretBytes {
+			texts = append(texts, text)
+		}
+	}
+	slices.SortFunc(texts, func(a, b string) int {
+		if len(a) != len(b) {
+			return len(b) - len(a)
+		}
+		return strings.Compare(a, b)
+	})
+	texts = slices.Compact(texts)
+	return texts[:min(len(texts), maxSecretTexts)]
+}
+
+type sealer struct {
+	texts []string
+	found []string
+}
+
+func (s *sealer) walk(value any, steps []string) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, child := range v {
+			s.walk(child, append(steps[:len(steps):len(steps)], key))
+		}
+	case []any:
+		for i, child := range v {
+			s.walk(child, append(steps[:len(steps):len(steps)], strconv.Itoa(i)))
+		}
+	case string:
+		if !identifies(steps) && s.shows(v) {
+			s.found = append(s.found, pointer(steps))
+		}
+	}
+}
+
+// identifies reports fields that the layers' readers go by.
+func identifies(steps []string) bool {
+	switch len(steps) {
+	case 1:
+		return steps[0] == "apiVersion" || steps[0] == "kind"
+	case 2:
+		return steps[0] == "metadata" && (steps[1] == "name" || steps[1] == "namespace")
+	case 3:
+		return steps[0] == "metadata" && steps[1] == "annotations" && read(steps[2])
+	}
+	return false
+}
+
+// read reports annotations that the engine acts on.
+func read(annotation string) bool {
+	domain, _, _ := strings.Cut(annotation, "/")
+	return domain == "convoy.kumodo.io" || domain == "argocd.argoproj.io" || domain == "helm.sh"
+}
+
+func (s *sealer) shows(text string) bool {
+	if len(text) < minSecretBytes {
+		return false
+	}
+	if s.contains(text) {
+		return true
+	}
+	trimmed := strings.TrimSpace(text)
+	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+		if plain, err := encoding.DecodeString(trimmed); err == nil && s.contains(string(plain)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *sealer) contains(text string) bool {
+	return slices.ContainsFunc(s.texts, func(secret string) bool { return strings.Contains(text, secret) })
+}
+
+var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
+
+// pointer is a JSON pointer (RFC 6901).
+func pointer(steps []string) string {
+	var b strings.Builder
+	for _, step := range steps {
+		b.WriteByte('/')
+		b.WriteString(pointerEscaper.Replace(step))
+	}
+	return b.String()
+}
