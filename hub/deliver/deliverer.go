@@ -58,6 +58,7 @@ type Deliverer struct {
 	compared map[types.UID]*comparison
 
 	// Set before Run.
+	onChange   func(clusterUID string)
 	onDone     func(release types.UID)
 	onCompared func(cluster types.UID, newer []string)
 	onLeft     func(ctx context.Context, cluster types.UID, count int32) error
@@ -80,7 +81,7 @@ func New(options Options) (*Deliverer, error) {
 		loaded: make(chan struct{}), strike: make(chan struct{}, 1),
 		sets: map[types.UID]*set{}, ordered: map[types.UID]tunnel.Order{}, buried: map[types.UID]*Tombstone{}, newcomers: map[types.NamespacedName]newcomer{},
 		struck: map[string]struct{}{}, compared: map[types.UID]*comparison{},
-		onDone: func(types.UID) {}, onCompared: func(types.UID, []string) {},
+		onChange: func(string) {}, onDone: func(types.UID) {}, onCompared: func(types.UID, []string) {},
 		onLeft: func(context.Context, types.UID, int32) error { return nil },
 	}
 	d.metrics = newMetrics(options.Registerer, d)
@@ -90,6 +91,11 @@ func New(options Options) (*Deliverer, error) {
 // OnDone sets who is told when an agent has carried out the last order of a
 // Release. Called before Run; the function must not block.
 func (d *Deliverer) OnDone(told func(release types.UID)) { d.onDone = told }
+
+// Watch sets who is told, by its UID, of each Cluster whose orders have changed since
+// they were asked for, or whose head is half over. Called before Run; the function
+// must not block nor ask for anything.
+func (d *Deliverer) Watch(told func(clusterUID string)) { d.onChange = told }
 
 // Loaded is closed when the last orders of deleted Releases are read: no set is
 // complete before.
@@ -126,8 +132,8 @@ func (d *Deliverer) renewHeads() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, s := range d.sets {
-		if s.changed != nil && now.Sub(s.headAt) >= headLife/2 {
-			s.changeLocked()
+		if s.asked && now.Sub(s.headAt) >= headLife/2 {
+			d.changeLocked(s)
 		}
 	}
 }
@@ -147,6 +153,7 @@ func (d *Deliverer) Current(clusterUID string) ([]tunnel.SignedOrder, tunnel.Sig
 			s.list, s.head = nil, tunnel.Signed{}
 		}
 	}
+	s.asked = true
 	if s.changed == nil {
 		s.changed = make(chan struct{})
 	}

@@ -13,6 +13,7 @@ import (
 
 // set is what one Cluster is to do. Guarded by the Deliverer's lock.
 type set struct {
+	cluster types.UID
 	// orders of living Releases, by UID: as stored in their status.
 	orders map[types.UID]*v1alpha1.OrderStatus
 	// buried are the Releases whose last order this Cluster has.
@@ -23,6 +24,8 @@ type set struct {
 	layers map[string]allowed
 	head   tunnel.Signed
 	headAt time.Time
+	// asked: somebody asked since the last change.
+	asked bool
 	// changed is closed at the next change; nil: nobody waits for one.
 	changed chan struct{}
 }
@@ -35,15 +38,19 @@ type allowed struct {
 func (d *Deliverer) setLocked(cluster types.UID) *set {
 	s := d.sets[cluster]
 	if s == nil {
-		s = &set{orders: map[types.UID]*v1alpha1.OrderStatus{}, buried: map[types.UID]struct{}{}}
+		s = &set{cluster: cluster, orders: map[types.UID]*v1alpha1.OrderStatus{}, buried: map[types.UID]struct{}{}}
 		d.sets[cluster] = s
 	}
 	return s
 }
 
 // changeLocked drops what was made of the set and tells who waits.
-func (s *set) changeLocked() {
+func (d *Deliverer) changeLocked(s *set) {
 	s.list, s.layers = nil, nil
+	if s.asked {
+		s.asked = false
+		d.onChange(string(s.cluster))
+	}
 	if s.changed != nil {
 		close(s.changed)
 		s.changed = nil
@@ -110,7 +117,7 @@ func (d *Deliverer) ReleaseChanged(old, next *v1alpha1.Release) {
 	s := d.setLocked(types.UID(order.ClusterUID))
 	s.orders[next.UID] = next.Status.Order
 	d.ordered[next.UID] = order
-	s.changeLocked()
+	d.changeLocked(s)
 }
 
 // dropLocked takes a Release's apply order out of a set.
@@ -118,7 +125,7 @@ func (d *Deliverer) dropLocked(release, cluster types.UID) {
 	delete(d.ordered, release)
 	if s := d.sets[cluster]; s != nil {
 		delete(s.orders, release)
-		s.changeLocked()
+		d.changeLocked(s)
 	}
 }
 

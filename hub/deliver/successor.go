@@ -39,7 +39,7 @@ func (d *Deliverer) arriveLocked(release *v1alpha1.Release, waits bool) {
 	}
 	for _, t := range d.buried {
 		if t.Release.Namespace == name.Namespace && t.Release.Name == name.Name {
-			d.setLocked(t.ClusterUID).changeLocked()
+			d.changeLocked(d.setLocked(t.ClusterUID))
 		}
 	}
 }

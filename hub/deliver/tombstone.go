@@ -104,7 +104,7 @@ func (d *Deliverer) buryLocked(t *Tombstone) {
 	d.buried[uid] = t
 	s := d.setLocked(t.ClusterUID)
 	s.buried[uid] = struct{}{}
-	s.changeLocked()
+	d.changeLocked(s)
 }
 
 // exhumeLocked forgets a tombstone and lets Run delete its key.
@@ -113,7 +113,7 @@ func (d *Deliverer) exhumeLocked(t *Tombstone) {
 	delete(d.buried, uid)
 	if s := d.sets[t.ClusterUID]; s != nil {
 		delete(s.buried, uid)
-		s.changeLocked()
+		d.changeLocked(s)
 	}
 	d.struck[t.key()] = struct{}{}
 	select {
@@ -165,7 +165,7 @@ func (d *Deliverer) Forget(ctx context.Context, cluster types.UID) error {
 		delete(d.buried, uid)
 	}
 	clear(s.buried)
-	s.changeLocked()
+	d.changeLocked(s)
 	if len(s.orders) == 0 {
 		delete(d.sets, cluster)
 	}

@@ -62,7 +62,8 @@ func (l *admittedListener) Accept() (net.Conn, error) {
 			l.a.turnAway(c)
 			continue
 		}
-		return &admitted{Conn: c, a: l.a, host: host}, nil
+		poll := tunnel.NewPoll(c)
+		return &admitted{Conn: poll, poll: poll, a: l.a, host: host}, nil
 	}
 }
 
@@ -109,6 +110,7 @@ func (a *admission) wait() (slot bool, err error) {
 // or closed.
 type admitted struct {
 	net.Conn
+	poll *tunnel.Poll // the same
 	a    *admission
 	host string
 

@@ -13,6 +13,9 @@ func (g *Gateway) drain() {
 	sessions := g.sessions.count()
 	g.within = drainWithin(sessions)
 	close(g.draining)
+	for _, one := range g.sessions.all() {
+		one.poke(func(t *todo) { t.drain = true })
+	}
 	if g.opts.DrainTimeout < 0 || sessions == 0 {
 		return
 	}
@@ -29,6 +32,16 @@ func (g *Gateway) drain() {
 // drainWithin is the time in which so many agents are asked to go.
 func drainWithin(sessions int) time.Duration {
 	return max(DrainWithin, time.Duration(sessions)*time.Second/DrainRate)
+}
+
+// drains tells whether an ordered end has begun.
+func (g *Gateway) drains() bool {
+	select {
+	case <-g.draining:
+		return true
+	default:
+		return false
+	}
 }
 
 // goAway is the line that asks an agent to go. Only once draining is closed.

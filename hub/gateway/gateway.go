@@ -198,6 +198,7 @@ func New(o Options) (*Gateway, error) {
 	g.joinTLS = tunnel.JoinServerConfig(g.inside.get, o.Now)
 	g.inner = tunnel.NewServer(g.sessionRoutes(), withSession)
 	g.join = tunnel.NewServer(g.joinRoutes(), func(ctx context.Context, _ any) context.Context { return ctx })
+	o.Orders.Watch(g.ordersChanged)
 	g.join.ReadTimeout, g.join.WriteTimeout = tunnel.HandshakeTimeout, tunnel.HandshakeTimeout
 	return g, nil
 }

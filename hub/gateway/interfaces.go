@@ -14,9 +14,12 @@ import (
 // connect and each change.
 type Orders interface {
 	// Current returns all orders of a Cluster, the signed head over exactly these,
-	// and a channel that closes at the next change, or when the head is half-way
-	// to its end. The slice is not changed afterwards by either side.
+	// and a channel that closes when Watch tells of a change. The slice is not changed afterwards by either side.
 	Current(clusterUID string) (orders []tunnel.SignedOrder, head tunnel.Signed, changed <-chan struct{})
+	// Watch names who is told, by its UID, of each Cluster whose orders have changed
+	// since they were asked for, or whose head is half-way to its end. told does not
+	// block and asks nothing. Called once, before anything else.
+	Watch(told func(clusterUID string))
 	// Allowed tells whether an order that this Cluster has now names the digest,
 	// and as what. Everything else is refused, existing or not.
 	Allowed(clusterUID, digest string) (layer tunnel.Layer, sealed, ok bool)

@@ -50,23 +50,12 @@ func (s *session) handleOrders(w http.ResponseWriter, r *http.Request) {
 		stream.close()
 		return
 	}
-	for {
-		select {
-		case s.streams <- stream:
-			return
-		case <-s.link.Done():
-			stream.close()
-			return
-		case old := <-s.streams:
-			old.close() // was never served; the newest wins
-		}
-	}
+	s.give(stream)
 }
 
-// update sends what the agent does not have, closed by a head, and returns the
-// channel that tells of the next change.
-func (o *ordersStream) update(g *Gateway, clusterUID string) (<-chan struct{}, error) {
-	orders, head, changed := g.opts.Orders.Current(clusterUID)
+// update sends what the agent does not have, closed by a head.
+func (o *ordersStream) update(g *Gateway, clusterUID string) error {
+	orders, head, _ := g.opts.Orders.Current(clusterUID)
 	buf := buffers.Get().(*bytes.Buffer) //nolint:forcetypeassert // the pool holds nothing else
 	defer putBuffer(buf)
 	buf.Reset()
@@ -78,12 +67,12 @@ func (o *ordersStream) update(g *Gateway, clusterUID string) (<-chan struct{}, e
 			continue
 		}
 		if err := encode(buf, tunnel.OrderEvent{Order: &orders[i].Signed}); err != nil {
-			return changed, err
+			return err
 		}
 		sent++
 		if buf.Len() >= tunnel.MaxMessage {
 			if err := o.write(buf.Bytes()); err != nil {
-				return changed, err
+				return err
 			}
 			buf.Reset()
 		}
@@ -103,25 +92,25 @@ func (o *ordersStream) update(g *Gateway, clusterUID string) (<-chan struct{}, e
 	if len(unknown) > 0 {
 		sort.Strings(unknown)
 		if err := encode(buf, tunnel.OrderEvent{Unknown: unknown}); err != nil {
-			return changed, err
+			return err
 		}
 	}
 	if sent > 0 || len(unknown) > 0 || !bytes.Equal(o.head, head.Signature) {
 		if err := encode(buf, tunnel.OrderEvent{Head: &head}); err != nil {
-			return changed, err
+			return err
 		}
 		o.head = head.Signature
 	}
 	for part := range slices.Chunk(behind, tunnel.MaxPresent) {
 		if err := encode(buf, tunnel.OrderEvent{Present: part}); err != nil {
-			return changed, err
+			return err
 		}
 	}
 	g.metrics.orders.Add(float64(sent))
 	if buf.Len() == 0 {
-		return changed, nil
+		return nil
 	}
-	return changed, o.write(buf.Bytes())
+	return o.write(buf.Bytes())
 }
 
 func (o *ordersStream) send(e tunnel.OrderEvent) error {

@@ -98,6 +98,9 @@ func (s *session) handleRenew(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	if refused := asRefusal(err); refused != nil {
+		if refused.Reason == tunnel.ReasonCloneDetected {
+			g.refuseSession(s, refused) // it hears why; other sessions of the identity end
+		}
 		g.settle(r.Context(), s.identity, refused)
 	}
 	g.answerCertificate(w, "renew", s.id.UID, answer, err)

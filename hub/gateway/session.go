@@ -4,9 +4,7 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"io"
-	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -23,9 +21,7 @@ type session struct {
 	link  *tunnel.Session
 	since time.Time
 
-	streams chan *ordersStream // newest wins
-	large   chan struct{}      // its place for a large body
-	lives   chan time.Duration // how long it may live from now on; newest wins
+	large chan struct{} // its place for a large body
 
 	refused atomic.Pointer[Refusal] // set when it may do nothing but hear why
 
@@ -33,6 +29,15 @@ type session struct {
 	greeted bool // hello was heard
 	hello   bool // and taken
 	renewed time.Time
+	todo    todo
+	busy    bool // somebody works on todo
+	over    bool // the session has ended
+
+	// Owned by who works on todo.
+	stream *ordersStream
+	end    *time.Timer // of its life
+	beat   *time.Timer
+	last   time.Time // it ends then at the latest
 
 	// Set with its place in the table, guarded by that.
 	target string // UID of the cluster that the agent is on
@@ -47,11 +52,18 @@ func withSession(ctx context.Context, owner any) context.Context {
 	return context.WithValue(ctx, sessionKey{}, owner)
 }
 
-// serveSession is the life of one connection to the session endpoint.
+// serveSession starts a session on one connection to the session endpoint. It goes
+// on without a goroutine of its own: see poke.
 func (g *Gateway) serveSession(ctx context.Context, conn *tunnel.Conn, established func()) {
-	s := &session{gw: g, streams: make(chan *ordersStream, 1), large: make(chan struct{}, 1), lives: make(chan time.Duration, 1), since: time.Now()}
+	s := &session{gw: g, large: make(chan struct{}, 1), since: time.Now()}
 	ready := make(chan struct{})
-	link, err := g.handshake(ctx, conn, g.trust().session, tunnel.MuxOptions{Streams: g.streams, Owner: s, Ready: ready})
+	link, err := g.handshake(ctx, conn, g.trust().session, tunnel.MuxOptions{Streams: g.streams, Owner: s, Ready: ready, Ended: func() {
+		select {
+		case <-ready:
+			s.poke(func(t *todo) { t.ended = true })
+		default: // it never came so far
+		}
+	}})
 	if err != nil {
 		g.log.V(1).Info("session handshake failed", "peer", conn.RemoteAddr().String(), "cause", err.Error())
 		return
@@ -70,13 +82,26 @@ func (g *Gateway) serveSession(ctx context.Context, conn *tunnel.Conn, establish
 	s.identity, s.link = identity{id, bound, renewal}, link
 	life := min(tunnel.SessionTTL+tunnel.HandshakeTimeout, link.Peer.NotAfter.Sub(g.opts.Now()))
 	link.Peer = nil
+	s.last = s.since.Add(life)
+	g.running.Add(1) // until it is over; Run still waits for this goroutine
 	g.sessions.enter(s)
-	if refused := g.authorize(s.identity); refused != nil {
+	s.end = time.AfterFunc(min(life, HelloTimeout), func() { s.poke(func(t *todo) { t.expired = true }) })
+	s.beat = time.AfterFunc(tunnel.BeatInterval, func() { s.poke(func(t *todo) { t.beat = true }) })
+	refused := g.authorize(s.identity)
+	if refused != nil {
 		g.refuseSession(s, refused)
 	}
 	close(ready)
-	// From here on with a fresh stack: the handshake has made this one grow.
-	g.running.Go(func() { s.live(ctx, life) })
+	if refused != nil {
+		g.settle(ctx, s.identity, refused)
+	}
+	select {
+	case <-link.Done(): // maybe before it was ready
+		s.poke(func(t *todo) { t.ended = true })
+	case <-ctx.Done(): // maybe too late for who closes all sessions
+		closeLink(link)
+	default:
+	}
 }
 
 // refuseSession lets a session live only long enough to say why it may not.
@@ -89,88 +114,7 @@ func (g *Gateway) refuseSession(s *session, refused *Refusal) {
 
 // allow sets how long a session lives from now on.
 func (s *session) allow(life time.Duration) {
-	for {
-		select {
-		case s.lives <- life:
-			return
-		default:
-		}
-		select {
-		case <-s.lives:
-		default:
-		}
-	}
-}
-
-// live is the rest of a session's life.
-func (s *session) live(ctx context.Context, life time.Duration) {
-	g, link, id := s.gw, s.link, s.id
-	if refused := s.refused.Load(); refused != nil {
-		g.settle(ctx, s.identity, refused)
-	}
-	s.run(ctx, life)
-	closeLink(link)
-	g.sessions.remove(s)
-	if err := link.Broken(); err != nil {
-		g.metrics.dead.WithLabelValues("broke-limit").Inc()
-		g.log.Info("session ended", "cluster", id.String(), "cause", err.Error())
-	}
-}
-
-// run owns the session and its orders stream until the session ends, which it
-// does after life at the latest.
-func (s *session) run(ctx context.Context, life time.Duration) {
-	last := time.Now().Add(life)
-	end := time.NewTimer(min(life, HelloTimeout))
-	defer end.Stop()
-	beat := time.NewTimer(tunnel.BeatInterval)
-	defer beat.Stop()
-	drain := s.gw.draining
-	var stream *ordersStream
-	var changed <-chan struct{}
-	defer func() { stream.close() }()
-	for {
-		var err error
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.link.Done():
-			return
-		case <-end.C:
-			s.gw.metrics.dead.WithLabelValues("lifetime").Inc()
-			return
-		case allowed := <-s.lives:
-			end.Reset(min(allowed, time.Until(last)))
-		case next := <-s.streams:
-			stream.close()
-			stream = next
-			if changed, err = stream.update(s.gw, s.id.UID); err == nil && drain == nil {
-				err = stream.send(s.gw.goAway())
-			}
-		case <-changed:
-			changed, err = stream.update(s.gw, s.id.UID)
-		case <-drain:
-			drain = nil
-			if stream != nil {
-				err = stream.send(s.gw.goAway())
-			}
-		case <-beat.C:
-			beat.Reset(tunnel.BeatInterval)
-			if stream != nil {
-				err = stream.send(tunnel.OrderEvent{Beat: true})
-			}
-		}
-		if err == nil {
-			continue
-		}
-		var timeout net.Error
-		if errors.As(err, &timeout) && timeout.Timeout() {
-			s.gw.metrics.dead.WithLabelValues("stalled").Inc()
-			return // the agent does not read its orders; a new session may do better
-		}
-		stream.close()
-		stream, changed = nil, nil // the agent ended it, and opens another
-	}
+	s.end.Reset(min(life, time.Until(s.last)))
 }
 
 // sweep looks at all sessions every SweepInterval: those that went silent, whose

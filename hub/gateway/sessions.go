@@ -201,7 +201,7 @@ func (s *Sessions) of(clusterUID string) []*session {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	var of []*session
-	if one := s.live[clusterUID]; one != nil {
+	if one := s.live[clusterUID]; one != nil && one.refused.Load() == nil {
 		of = append(of, one)
 	}
 	for one := range s.early {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -36,18 +37,20 @@ func (g *Gateway) upgrade(ctx context.Context, w http.ResponseWriter, r *http.Re
 		tunnel.WriteProblem(w, http.StatusInternalServerError, tunnel.ReasonInternal, "connection was not admitted", 0)
 		return
 	}
-	ws, err := websocket.Accept(&smallHijacker{ResponseWriter: w, raw: ac}, r, &websocket.AcceptOptions{
+	taken := &hijacker{ResponseWriter: w, raw: ac}
+	ws, err := websocket.Accept(taken, r, &websocket.AcceptOptions{
 		Subprotocols: []string{tunnel.Subprotocol}, CompressionMode: websocket.CompressionDisabled,
 	})
 	if err != nil {
 		g.metrics.refused("upgrade")
 		return // Accept has answered
 	}
-	conn, err := tunnel.NewConn(ws, ac.LocalAddr(), ac.RemoteAddr())
-	if err != nil {
+	if ws.Subprotocol() != tunnel.Subprotocol {
 		g.metrics.refused("subprotocol")
-		return // NewConn has closed it
+		taken.close()
+		return
 	}
+	conn := tunnel.NewServedConn(taken.keep(), ac.poll)
 	if !g.spawn(func() { serve(ctx, conn, ac.established) }) {
 		closeConn(conn)
 	}
@@ -70,14 +73,16 @@ func closeConn(conn *tunnel.Conn) {
 	}
 }
 
-// smallHijacker gives the websocket small buffers instead of the server's, and
-// closes the connection underneath without a farewell that could block.
-type smallHijacker struct {
+// hijacker lends the connection to the library for the handshake of the websocket,
+// and has it back after it: an idle session has no use for the library's buffers.
+type hijacker struct {
 	http.ResponseWriter
-	raw net.Conn
+	raw  net.Conn
+	conn *hijacked // set by Hijack
+	lent *lent
 }
 
-func (h *smallHijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, brw, err := http.NewResponseController(h.ResponseWriter).Hijack()
 	if err != nil {
 		return nil, nil, fmt.Errorf("take over connection: %w", err)
@@ -87,10 +92,39 @@ func (h *smallHijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("take over connection: %w", err)
 	}
-	h2 := &hijacked{Conn: conn, raw: h.raw, early: append([]byte(nil), early...)}
-	return h2, bufio.NewReadWriter(bufio.NewReaderSize(h2, hijackBuffer), bufio.NewWriterSize(h2, hijackBuffer)), nil
+	h.conn = &hijacked{Conn: conn, raw: h.raw, early: append([]byte(nil), early...)}
+	h.lent = &lent{Conn: h.conn}
+	// The library reads nothing during its handshake, so nothing stays in its buffer.
+	return h.lent, bufio.NewReadWriter(bufio.NewReaderSize(h.lent, hijackBuffer), bufio.NewWriterSize(h.lent, hijackBuffer)), nil
 }
 
+// keep takes the connection back from the library.
+func (h *hijacker) keep() net.Conn {
+	h.lent.back.Store(true)
+	return h.conn
+}
+
+func (h *hijacker) close() {
+	if err := h.raw.Close(); err != nil {
+		return // gone already, which is what was wanted
+	}
+}
+
+// lent is a connection that whoever has it does not close any more once it was
+// taken back.
+type lent struct {
+	net.Conn
+	back atomic.Bool
+}
+
+func (l *lent) Close() error {
+	if l.back.Load() {
+		return nil
+	}
+	return l.Conn.Close() // says what it was
+}
+
+// hijacked closes the connection underneath without a farewell that could block.
 type hijacked struct {
 	net.Conn // TLS, or raw itself
 	raw      net.Conn

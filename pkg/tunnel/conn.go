@@ -3,10 +3,8 @@
 package tunnel
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"sync/atomic"
 	"time"
@@ -21,12 +19,10 @@ var epoch = time.Now()
 // writer at a time. There are no deadlines: handshakes are bounded by a context,
 // and what follows by whoever watches Silence and Blocked.
 type Conn struct {
-	ws     *websocket.Conn
-	local  net.Addr
-	remote net.Addr
-
-	// Owned by the reader.
-	msg io.Reader
+	carrier carrier
+	poll    *Poll // nil: reads wait
+	local   net.Addr
+	remote  net.Addr
 
 	lastRead     atomic.Int64 // since epoch
 	writeStarted atomic.Int64 // since epoch, 0 when no write is under way
@@ -39,47 +35,47 @@ func NewConn(ws *websocket.Conn, local, remote net.Addr) (*Conn, error) {
 		return nil, errors.Join(ErrSubprotocol, ws.CloseNow())
 	}
 	ws.SetReadLimit(MaxMessage)
-	c := &Conn{ws: ws, local: local, remote: remote}
+	return newConn(&library{ws: ws}, nil, local, remote), nil
+}
+
+// NewServedConn goes on with the hub's end of a websocket that speaks Subprotocol,
+// after its handshake, on the connection that was taken from the HTTP server. poll
+// is what lies at the bottom of that connection, or nil.
+func NewServedConn(conn net.Conn, poll *Poll) *Conn {
+	return newConn(&served{conn: conn}, poll, conn.LocalAddr(), conn.RemoteAddr())
+}
+
+func newConn(carrier carrier, poll *Poll, local, remote net.Addr) *Conn {
+	c := &Conn{carrier: carrier, poll: poll, local: local, remote: remote}
 	c.lastRead.Store(int64(time.Since(epoch)))
-	return c, nil
+	return c
+}
+
+// bottom is the Poll underneath, nil when there is none.
+func (c *Conn) bottom() *Poll {
+	if c == nil {
+		return nil
+	}
+	return c.poll
 }
 
 // Read reads on through the binary messages of the peer.
 func (c *Conn) Read(p []byte) (int, error) {
-	for {
-		if c.msg == nil {
-			// The background context makes the library register no callback a frame.
-			typ, r, err := c.ws.Reader(context.Background())
-			if err != nil {
-				return 0, fmt.Errorf("read websocket: %w", err)
-			}
-			if typ != websocket.MessageBinary {
-				return 0, errors.Join(fmt.Errorf("%w: text message", ErrGuard), c.Close())
-			}
-			c.msg = r
-		}
-		n, err := c.msg.Read(p)
-		if n > 0 {
-			c.lastRead.Store(int64(time.Since(epoch)))
-			c.in.Add(int64(n))
-		}
-		if errors.Is(err, io.EOF) {
-			c.msg, err = nil, nil
-			if n == 0 {
-				continue
-			}
-		}
-		if err != nil {
-			return n, fmt.Errorf("read websocket: %w", err)
-		}
-		return n, nil
+	n, err := c.carrier.Read(p)
+	if n > 0 {
+		c.lastRead.Store(int64(time.Since(epoch)))
+		c.in.Add(int64(n))
 	}
+	if err != nil && err != error(errIdle) { //nolint:errorlint // TLS looks at the very value, so nothing may wrap it
+		err = fmt.Errorf("read websocket: %w", err)
+	}
+	return n, err
 }
 
 // Write sends p as one message.
 func (c *Conn) Write(p []byte) (int, error) {
 	c.writeStarted.Store(int64(time.Since(epoch)))
-	err := c.ws.Write(context.Background(), websocket.MessageBinary, p)
+	_, err := c.carrier.Write(p)
 	c.writeStarted.Store(0)
 	if err != nil {
 		return 0, fmt.Errorf("write websocket: %w", err)
@@ -91,7 +87,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 // Close ends the connection at once, without a closing handshake, and makes Read
 // and Write return.
 func (c *Conn) Close() error {
-	if err := c.ws.CloseNow(); err != nil && !errors.Is(err, net.ErrClosed) {
+	if err := c.carrier.Close(); err != nil {
 		return fmt.Errorf("close websocket: %w", err)
 	}
 	return nil

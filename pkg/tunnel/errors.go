@@ -16,6 +16,9 @@ var (
 	ErrBudget = errors.New("streams hold too much unread")
 	// ErrClosed: the session has ended.
 	ErrClosed = errors.New("session has ended")
+	// ErrTimeout: a stream's deadline has passed, or the peer has not taken or answered
+	// something in time. It is a net.Error.
+	ErrTimeout error = timeout{}
 	// ErrSubprotocol: the websocket peer speaks something else.
 	ErrSubprotocol = errors.New("websocket subprotocol is not " + Subprotocol)
 	// ErrRedirect: a peer answered with a redirect or a switch of protocols.
@@ -38,6 +41,12 @@ var (
 	// ErrHub: the peer is not the hub that was pinned.
 	ErrHub = errors.New("peer is not the pinned hub")
 )
+
+type timeout struct{}
+
+func (timeout) Error() string   { return "peer did not move in time" }
+func (timeout) Timeout() bool   { return true }
+func (timeout) Temporary() bool { return true }
 
 // Problem is the body of each answer that is not a success.
 type Problem struct {

@@ -67,7 +67,6 @@ type guard struct {
 	parity uint32 // of the ids that the peer gives to its streams
 	budget *Budget
 	unread atomic.Int64 // counted by budget, of all flows
-	opened func()       // told of each stream that the peer opens; may be nil
 
 	// Owned by the receiving goroutine.
 	head                          [headerLen]byte
@@ -100,12 +99,19 @@ func newGuard(conn io.ReadWriter, closer io.Closer, addr net.Conn, client bool, 
 func (g *guard) Read(p []byte) (int, error) {
 	n, err := g.conn.Read(p)
 	if broken := g.inspect(p[:n]); broken != nil {
-		g.mu.Lock()
-		g.broken = broken
-		g.mu.Unlock()
+		g.breach(broken)
 		return 0, broken
 	}
 	return n, err // the multiplexer compares io.EOF
+}
+
+// breach records what the peer did, the first time.
+func (g *guard) breach(broken error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.broken == nil {
+		g.broken = broken
+	}
 }
 
 func (g *guard) inspect(p []byte) error {
@@ -182,9 +188,6 @@ func (g *guard) frame() error {
 			return err
 		}
 	}
-	if flags&flagSYN != 0 && g.opened != nil {
-		g.opened()
-	}
 	return nil
 }
 
@@ -232,7 +235,7 @@ func (g *guard) Write(p []byte) (int, error) {
 		buf := frames.Get().(*[]byte) //nolint:forcetypeassert // the pool holds nothing else
 		*buf = append(append((*buf)[:0], g.held[:]...), p...)
 		_, err := g.conn.Write(*buf)
-		if cap(*buf) <= headerLen+MaxFrame {
+		if cap(*buf) <= maxPooled {
 			frames.Put(buf)
 		}
 		if err != nil {
@@ -254,7 +257,14 @@ func (g *guard) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-var frames = sync.Pool{New: func() any { b := make([]byte, 0, headerLen+FrameSize); return &b }}
+// frames are buffers to write a frame in one piece, with what TLS and a websocket
+// put around it; maxPooled is the longest that is kept.
+var frames = sync.Pool{New: func() any { b := make([]byte, 0, FrameSize+frameRoom); return &b }}
+
+const (
+	frameRoom = 128
+	maxPooled = MaxFrame + frameRoom
+)
 
 // sent records one outbound header.
 func (g *guard) sent(p []byte) {
@@ -337,11 +347,7 @@ func (g *guard) Close() error {
 
 // expel ends a session of whose streams too much is unread, from outside of it.
 func (g *guard) expel(broken error) {
-	g.mu.Lock()
-	if g.broken == nil {
-		g.broken = broken
-	}
-	g.mu.Unlock()
+	g.breach(broken)
 	if err := g.Close(); err != nil {
 		discard.Print(err) // the connection is gone either way
 	}

@@ -116,3 +116,13 @@ const (
 	// SessionTTL: a session is made anew after it.
 	SessionTTL = 24 * time.Hour
 )
+
+// Limits of the hub's end that the other end does not know.
+const (
+	// maxReplies that wait to be written; a peer that takes none ends its session.
+	maxReplies = 64
+	// maxPeerWindow is more than a peer that keeps to StreamWindow ever grants.
+	maxPeerWindow = 2 * StreamWindow
+	// readSize of the buffers of receivers that have something to read.
+	readSize = 16 << 10
+)

@@ -74,6 +74,9 @@ func limitsTable(t *testing.T) string {
 				continue
 			}
 			for _, name := range value.Names {
+				if !name.IsExported() {
+					continue // the other end does not know it
+				}
 				if text := strings.TrimSpace(value.Doc.Text()); text != "" {
 					comment = strings.Join(strings.Fields(text), " ")
 				}

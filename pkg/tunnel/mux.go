@@ -43,10 +43,12 @@ type MuxOptions struct {
 	// Owner is handed back by Owner(stream) for each stream of the session.
 	Owner any
 	// Streams takes the streams that the peer opens, instead of Accept, so that an idle
-	// session has no goroutine that waits for one. Nil: Accept is used.
+	// session has no goroutine that waits for one. Nil: Accept is used. Of a hub only.
 	Streams *Streams
 	// Ready is closed when Owner is ready to be handed streams; nil: it is.
 	Ready <-chan struct{}
+	// Ended is told when a session of the hub has ended. It must not block. May be nil.
+	Ended func()
 	// Log takes what the multiplexer says of a peer that misbehaves; nil discards it.
 	Log *log.Logger
 }
@@ -58,12 +60,17 @@ type mux struct {
 	guard   *guard
 	pace    *rate.Limiter
 	owner   any
-	taker   *taker // nil: Accept is used
 }
 
 // NewMux starts a session over conn. Closing it closes closer, which must make
-// reads and writes of conn return at once. addr names the peer.
+// reads and writes of conn return at once. addr names the peer. The agent's end is
+// the library's, the hub's is serverMux.
 func NewMux(conn io.ReadWriter, closer io.Closer, addr net.Conn, client bool, o MuxOptions) (Mux, error) {
+	g := newGuard(conn, closer, addr, client, o.Budget)
+	if !client {
+		c, _ := addr.(*Conn) // nil for a connection of another kind, which has no Poll
+		return newServerMux(g, c.bottom(), o), nil
+	}
 	cfg := &yamux.Config{
 		AcceptBacklog:          MaxStreams,
 		EnableKeepAlive:        false, // the agent pings, the hub watches Silence
@@ -77,24 +84,11 @@ func NewMux(conn io.ReadWriter, closer io.Closer, addr net.Conn, client bool, o 
 	if o.Log != nil {
 		cfg.Logger = o.Log
 	}
-	g := newGuard(conn, closer, addr, client, o.Budget)
-	start := yamux.Server
-	if client {
-		start = yamux.Client
-	}
-	m := &mux{guard: g, owner: o.Owner, pace: rate.NewLimiter(OpenRate, OpenBurst)}
-	made := make(chan struct{})
-	if o.Streams != nil {
-		m.taker = &taker{mux: m, streams: o.Streams, made: made, ready: o.Ready}
-		g.opened = m.taker.announce
-	}
-	s, err := start(g, cfg)
+	s, err := yamux.Client(g, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("start multiplexer: %w", err)
 	}
-	m.session = s
-	close(made)
-	return m, nil
+	return &mux{session: s, guard: g, owner: o.Owner, pace: rate.NewLimiter(OpenRate, OpenBurst)}, nil
 }
 
 func (m *mux) Open(ctx context.Context) (net.Conn, error) {
@@ -149,11 +143,7 @@ func (m *mux) Done() <-chan struct{} { return m.session.CloseChan() }
 func (m *mux) Broken() error { return m.guard.err() }
 
 func (m *mux) Close() error {
-	err := m.session.Close()
-	if m.taker != nil {
-		m.taker.running.Wait() // the receiver has ended: nothing is announced any more
-	}
-	if err != nil {
+	if err := m.session.Close(); err != nil {
 		return fmt.Errorf("close session: %w", err)
 	}
 	return nil
@@ -169,11 +159,13 @@ type stream struct {
 
 // Owner of the session that the stream belongs to, as given in MuxOptions.
 func Owner(conn net.Conn) any {
-	if s, ok := conn.(*stream); ok {
-		return s.mux.owner
+	if s, ok := conn.(interface{ sessionOwner() any }); ok {
+		return s.sessionOwner()
 	}
 	return nil
 }
+
+func (s *stream) sessionOwner() any { return s.mux.owner }
 
 func (s *stream) Write(p []byte) (int, error) {
 	total := 0

@@ -54,6 +54,7 @@ type Hub struct {
 	resets   []string                     // Cluster UIDs, in order
 	observed chan struct{}                // closed and made anew at each report
 	corrupt  func(digest string, blob []byte) []byte
+	watching []func(clusterUID string)
 }
 
 type set struct {
@@ -306,7 +307,7 @@ func (h *Hub) Put(clusterUID string, o tunnel.SignedOrder, objects, sealed *tunn
 	if sealed != nil {
 		s.allowed[sealed.Digest] = allowed{*sealed, true}
 	}
-	s.touch()
+	h.touchLocked(clusterUID)
 }
 
 // Drop takes an order away, as a hub that lost it would.
@@ -315,20 +316,32 @@ func (h *Hub) Drop(clusterUID, releaseUID string) {
 	defer h.mu.Unlock()
 	s := h.setLocked(clusterUID)
 	delete(s.orders, releaseUID)
-	s.touch()
+	h.touchLocked(clusterUID)
 }
 
 // Renew signs a Cluster's head anew, as a hub does when it is half over.
 func (h *Hub) Renew(clusterUID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.setLocked(clusterUID).touch()
+	h.touchLocked(clusterUID)
 }
 
-func (s *set) touch() {
+// touchLocked tells who waits that a Cluster's orders have changed.
+func (h *Hub) touchLocked(clusterUID string) {
+	s := h.setLocked(clusterUID)
 	s.head = nil
 	close(s.changed)
 	s.changed = make(chan struct{})
+	for _, told := range h.watching {
+		told(clusterUID)
+	}
+}
+
+// Watch implements gateway.Orders.
+func (h *Hub) Watch(told func(clusterUID string)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.watching = append(h.watching, told)
 }
 
 func (h *Hub) setLocked(clusterUID string) *set {
