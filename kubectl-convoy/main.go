@@ -42,6 +42,6 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	root.AddCommand(newJoin(flags, streams), newSync(flags, streams), newConfirm(flags, streams), newRevoke(flags, streams), newKeys(flags, streams), newBackup(flags, streams), newRestore(flags, streams), newVersion(streams))
+	root.AddCommand(newJoin(flags, streams), newSync(flags, streams), newPreview(flags, streams), newConfirm(flags, streams), newRevoke(flags, streams), newKeys(flags, streams), newBackup(flags, streams), newRestore(flags, streams), newVersion(streams))
 	return root
 }
