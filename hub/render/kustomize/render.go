@@ -42,8 +42,11 @@ func Render(o Options) ([]files.File, error) {
 		return nil, at(o.Path, "", err)
 	}
 	w := newWalk(o.Tree)
-	if err := w.kustomization(folder, place{}); err != nil {
+	if err := w.keep(w.kustomization(folder, place{})); err != nil {
 		return nil, err
+	}
+	if len(w.absent) > 0 {
+		return nil, w.absent
 	}
 	built, err := build(w, folder)
 	if err != nil {

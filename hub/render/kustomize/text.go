@@ -25,8 +25,8 @@ func (n *node) resolve(field, reference string) (string, error) {
 	return name, nil
 }
 
-// absent says why nothing can be read at a place.
-func (n *node) absent(name string) error {
+// nothing says why nothing can be read at a place.
+func (n *node) nothing(name string) error {
 	if _, err := n.tree.Read(name); err != nil && !isMissing(err) {
 		return err
 	}

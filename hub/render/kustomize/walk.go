@@ -3,6 +3,7 @@
 package kustomize
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 
 	"kumodo.io/convoy/hub/render/files"
+	"kumodo.io/convoy/pkg/manifest"
 )
 
 // walk follows the references of a kustomization and copies the files behind them.
@@ -23,10 +25,22 @@ type walk struct {
 	schema     bool
 	visits     int
 	references int
+	// absent are the references to what is not there. The walk goes on behind them, so
+	// that all are known at once: a tree may be a part of its source.
+	absent manifest.Errors
 }
 
 func newWalk(tree *files.Tree) *walk {
 	return &walk{tree: tree, copied: map[string][]byte{}, data: map[string]bool{}}
+}
+
+// keep takes a fault about something that is not there; others end the walk.
+func (w *walk) keep(err error) error {
+	if !errors.Is(err, ErrMissing) {
+		return err
+	}
+	w.absent = append(w.absent, err)
+	return nil
 }
 
 // place is how a kustomization was reached: by the folders above it, itself last, and
@@ -107,7 +121,7 @@ type check func(*types.Kustomization) error
 // follow looks at every field that can lead somewhere.
 func (n *node) follow(k *types.Kustomization) error {
 	for _, step := range []check{n.charts, n.onlyLists, n.openAPI, n.resources, n.settings, n.patches, n.replacements, n.generators, n.plugin} {
-		if err := step(k); err != nil {
+		if err := n.keep(step(k)); err != nil {
 			return err
 		}
 	}
@@ -136,7 +150,7 @@ func (n *node) openAPI(k *types.Kustomization) error {
 
 func (n *node) resources(k *types.Kustomization) error {
 	for _, reference := range k.Resources {
-		if err := n.resource("resources", reference, n.user); err != nil {
+		if err := n.keep(n.resource("resources", reference, n.user)); err != nil {
 			return err
 		}
 	}
@@ -146,9 +160,11 @@ func (n *node) resources(k *types.Kustomization) error {
 			return err
 		}
 		if !n.tree.IsDir(name) {
-			return at(n.file, "components", entry(reference, n.absent(name)))
+			err = at(n.file, "components", entry(reference, n.nothing(name)))
+		} else {
+			err = n.kustomization(name, place{above: n.above, user: n.user})
 		}
-		if err := n.kustomization(name, n.place); err != nil {
+		if err := n.keep(err); err != nil {
 			return err
 		}
 	}
@@ -166,7 +182,7 @@ func (n *node) resource(field, reference string, user *node) error {
 	case n.tree.IsDir(name):
 		return n.kustomization(name, place{above: n.above, user: user})
 	case !n.tree.IsFile(name):
-		return at(n.file, field, entry(reference, n.absent(name)))
+		return at(n.file, field, entry(reference, n.nothing(name)))
 	}
 	if err := n.yaml(field, reference); err != nil {
 		return err
@@ -199,7 +215,7 @@ func (n *node) settings(k *types.Kustomization) error {
 }
 
 func (n *node) patches(k *types.Kustomization) error {
-	for i, patch := range k.PatchesStrategicMerge {
+	for i, patch := range k.PatchesStrategicMerge { //nolint:staticcheck // kustomize still builds it, so it is followed
 		if err := n.patch("patchesStrategicMerge", i, "", string(patch)); err != nil {
 			return err
 		}
@@ -207,7 +223,7 @@ func (n *node) patches(k *types.Kustomization) error {
 	for _, list := range []struct {
 		name    string
 		patches []types.Patch
-	}{{"patchesJson6902", k.PatchesJson6902}, {"patches", k.Patches}} {
+	}{{"patchesJson6902", k.PatchesJson6902}, {"patches", k.Patches}} { //nolint:staticcheck // as above
 		for i, patch := range list.patches {
 			if patch.Path != "" {
 				if err := n.yaml(numbered(list.name, i, "path"), patch.Path); err != nil {

@@ -51,7 +51,7 @@ func (k *keyed) Contains(key ref.Val) ref.Val {
 }
 
 func (k *keyed) whole() traits.Mapper {
-	return types.DefaultTypeAdapter.NativeToValue(k.all()).(traits.Mapper)
+	return types.NewStringInterfaceMap(types.DefaultTypeAdapter, k.all())
 }
 
 // Iterator goes through the keys.

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kustomize_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kumodo.io/convoy/hub/render/files"
+	"kumodo.io/convoy/hub/render/kustomize"
+	"kumodo.io/convoy/pkg/manifest"
+)
+
+// listen counts the connections that are made to a port of loopback.
+func listen(t *testing.T) (address string, count *atomic.Int64) {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count = &atomic.Int64{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			count.Add(1)
+			_ = connection.Close() // whoever it was, it should not be there
+		}
+	}()
+	t.Cleanup(func() {
+		if err := listener.Close(); err != nil {
+			t.Error(err)
+		}
+		<-done
+	})
+	return listener.Addr().String(), count
+}
+
+func TestNothingIsDialedHoweverAReferenceIsSpelled(t *testing.T) {
+	address, count := listen(t)
+	url := "http://" + address + "/team/base"
+	plugin := func(field string) string {
+		return "transformers:\n- |\n  apiVersion: builtin\n  kind: PatchTransformer\n  metadata: {name: p}\n  " + field + "\n"
+	}
+	tests := []struct{ name, kustomization, field string }{
+		{"git::", "resources: ['git::" + url + "']", "resources"},
+		{"?ref=", "resources: ['" + url + "?ref=main']", "resources"},
+		{"scp style", "resources: ['git@127.0.0.1:" + strings.TrimPrefix(address, "127.0.0.1:") + "/team/base.git']", "resources"},
+		{"components", "components: ['" + url + "//x?ref=v1']", "components"},
+		{"openapi.path", "openapi: {path: '" + url + "/schema.json'}", "openapi.path"},
+		{"replacements.path", "replacements: [{path: '" + url + "/r.yaml'}]", "replacements[0].path"},
+		{"a file by http", "resources: ['" + url + "/all.yaml']", "resources"},
+		{"http in capitals", "Resources: ['HTTP://" + address + "/all.yaml']", "resources"},
+		{"http without slashes", "resources: ['http:" + address + "/all.yaml']", "resources"},
+		{"ssh", "resources: ['ssh://git@" + address + "/team/base']", "resources"},
+		{"file", "resources: ['file:///etc']", "resources"},
+		{"a name of a well-known host", "resources: [github.com/team/base]", "resources"},
+		{"bases", "bases: ['" + url + "']", "resources"},
+		{"crds", "crds: ['" + url + "/crd.json']", "crds"},
+		{"configurations", "configurations: ['" + url + "/c.yaml']", "configurations"},
+		{"patches", "patches: [{path: '" + url + "/p.yaml'}]", "patches[0].path"},
+		{"patchesStrategicMerge", "patchesStrategicMerge: ['" + url + "/p.yaml']", "patchesStrategicMerge[0]"},
+		{"patchesStrategicMerge with a line feed", "patchesStrategicMerge:\n- |\n  " + url + "/p.yaml\n", "patchesStrategicMerge[0]"},
+		{"patchesJson6902", "patchesJson6902: [{target: {version: v1, kind: ConfigMap, name: c}, path: '" + url + "/p.yaml'}]", "patchesJson6902[0].path"},
+		{"a generator's files", "configMapGenerator: [{name: c, files: ['k=" + url + "/f']}]", "configMapGenerator[0].files"},
+		{"a generator's envs", "secretGenerator: [{name: c, envs: ['" + url + "/f']}]", "secretGenerator[0].envs"},
+		{"generators", "generators: ['" + url + "/g.yaml']", "generators[0]"},
+		{"transformers", "transformers: ['" + url + "?ref=x']", "transformers[0]"},
+		{"validators", "validators: ['git@example.test:a/b']", "validators[0]"},
+		{"a transformer's path", plugin("path: " + url + "/p.yaml"), "path"},
+		{"a transformer's path in capitals", plugin("PATH: " + url + "/p.yaml"), "path"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			source := files.New([]files.File{{Name: "over/kustomization.yaml", Data: []byte(test.kustomization + "\n")}}, nil)
+			_, err := build(t, source, "over")
+			if !errors.Is(err, kustomize.ErrRemote) || !strings.HasPrefix(err.Error(), "over/kustomization.yaml: ") || !strings.Contains(err.Error(), test.field+": ") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	if n := count.Load(); n != 0 {
+		t.Errorf("%d connections were made", n)
+	}
+}
+
+const config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"
+
+func TestWhatIsRefusedIsNamed(t *testing.T) {
+	tests := []struct {
+		name, tree string
+		want       error
+		text       string
+	}{
+		{"no kustomization", "-- over/cm.yaml --\n" + config, kustomize.ErrNone, "over: there is no kustomization.yaml"},
+		{"two kustomizations", "-- over/kustomization.yaml --\n-- over/Kustomization --\n", kustomize.ErrSeveral, "over: has several kustomization files"},
+		{"no such folder", "-- x --\n", kustomize.ErrMissing, "over: is not in the source"},
+		{"a field that kustomize does not have", "-- over/kustomization.yaml --\nresource: [a]\n", kustomize.ErrBuild, "over/kustomization.yaml: "},
+		{"an empty kustomization", "-- over/kustomization.yaml --\nkind: Kustomization\n", kustomize.ErrBuild, "over: kustomize: kustomization.yaml is empty"},
+		{"a file that is not there", "-- over/kustomization.yaml --\nresources: [a.yaml]\n", kustomize.ErrMissing, `over/kustomization.yaml: resources: "a.yaml": is not in the source`},
+		{"all files that are not there, at once", "-- over/kustomization.yaml --\nresources: [a.yaml, ../b]\npatches: [{path: p.yaml}]\n", kustomize.ErrMissing, `"a.yaml": is not in the source; over/kustomization.yaml: resources: "../b": is not in the source; over/kustomization.yaml: patches[0].path: "p.yaml"`},
+		{"a file above its folder", "-- over/kustomization.yaml --\nresources: [../cm.yaml]\n-- cm.yaml --\n" + config, kustomize.ErrRoot, `over/kustomization.yaml: resources: "../cm.yaml": is not in or below the folder`},
+		{"an absolute path", "-- over/kustomization.yaml --\nresources: [/etc/passwd]\n", files.ErrOutside, `"/etc/passwd": leads out of the source`},
+		{"a chart", "-- over/kustomization.yaml --\nhelmCharts: [{name: x}]\n", kustomize.ErrHelm, "over/kustomization.yaml: helmCharts: charts are not rendered"},
+		{"a chart in the old form", "-- over/kustomization.yaml --\nhelmChartInflationGenerator: [{chartName: x}]\n", kustomize.ErrHelm, "helmCharts"},
+		{"a chart by a generator", "-- over/kustomization.yaml --\ngenerators: [g.yaml]\n-- over/g.yaml --\napiVersion: builtin\nkind: HelmChartInflationGenerator\nmetadata: {name: x}\n", kustomize.ErrHelm, "over/g.yaml: "},
+		{"a program", "-- over/kustomization.yaml --\ntransformers: [t.yaml]\n-- over/t.yaml --\napiVersion: example.test/v1\nkind: Sed\nmetadata: {name: x}\n", kustomize.ErrPlugin, `over/t.yaml: "example.test/v1" "Sed": is a plugin`},
+		{"a container", "-- over/kustomization.yaml --\nvalidators: [t.yaml]\n-- over/t.yaml --\napiVersion: builtin\nkind: X\nmetadata: {name: x, annotations: {config.kubernetes.io/function: 'container: {image: i}'}}\n", kustomize.ErrPlugin, "over/t.yaml: config.kubernetes.io/function names a program"},
+		{"an exec function of a second document", "-- over/kustomization.yaml --\ngenerators: [t.yaml]\n-- over/t.yaml --\napiVersion: builtin\nkind: PrefixTransformer\nmetadata: {name: x}\n---\napiVersion: builtin\nkind: X\nmetadata: {name: x, annotations: {config.k8s.io/function: 'exec: {path: x}'}}\n", kustomize.ErrPlugin, "over/t.yaml: config.k8s.io/function"},
+		{"settings of plugins that are patched", "-- over/kustomization.yaml --\ntransformers: [t]\n-- over/t/kustomization.yaml --\nresources: [t.yaml]\nnamePrefix: x\n-- over/t/t.yaml --\napiVersion: builtin\nkind: PrefixTransformer\nmetadata: {name: x}\n", kustomize.ErrPlugin, "over/t/kustomization.yaml: "},
+		{"a base that builds itself", "-- over/kustomization.yaml --\nresources: [../over]\n", kustomize.ErrCycle, "over: leads back to itself"},
+		{"bases that build each other", "-- over/kustomization.yaml --\nresources: [../b]\n-- b/kustomization.yaml --\nresources: [../over]\n", kustomize.ErrCycle, "over: leads back to itself"},
+		{"types that lead back to themselves", "-- over/kustomization.yaml --\nresources: [cm.yaml]\ncrds: [crd.json]\n-- over/cm.yaml --\n" + config + "-- over/crd.json --\n{\"a.Kind\": {\"Schema\": {\"properties\": {\"kind\": {}, \"apiVersion\": {}, \"metadata\": {}, \"x\": {\"$ref\": \"a.Kind\"}}}}}\n", kustomize.ErrCycle, "over/crd.json: a.Kind: leads back to itself"},
+		{"an empty file of types", "-- over/kustomization.yaml --\nresources: [cm.yaml]\ncrds: [crd.json]\n-- over/cm.yaml --\n" + config + "-- over/crd.json --\n", kustomize.ErrBuild, "over/crd.json: "},
+		{"a schema that is none", "-- over/kustomization.yaml --\nnamespace: x\nresources: [cm.yaml]\nopenapi: {path: s.json}\npatches: [{patch: '{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: b}}'}]\n-- over/cm.yaml --\n" + config + "-- over/s.json --\n{\"definitions\": 7}\n", kustomize.ErrBuild, "over: kustomize: gave up: invalid schema file"},
+		{"data that would have to be rewritten", "-- over/kustomization.yaml --\nresources: [cm.yaml]\nconfigMapGenerator: [{name: d, files: [cm.yaml]}]\n-- over/cm.yaml --\n--- {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}\n", kustomize.ErrBuild, "over/cm.yaml: "},
+		{"YA-05: an alias bomb in a kustomization", "-- over/kustomization.yaml --\nresources: &a [x, x, x, x, x, x, x, x, x, x]\ncrds: [*a, *a]\n" + bombs(), manifest.ErrTooLarge, "over/kustomization.yaml, document 1"},
+		{"YA-05: a document that contains itself", "-- over/kustomization.yaml --\nresources: [self.yaml]\n-- over/self.yaml --\napiVersion: v1\nkind: ConfigMap\nmetadata: &m {name: self, annotations: *m}\n", nil, "over/self.yaml, document 1, line 3: ConfigMap self: a value that contains itself"},
+		{"YA-05: an inline patch that contains itself", "-- over/kustomization.yaml --\nresources: [cm.yaml]\npatches:\n- patch: |\n    apiVersion: v1\n    kind: ConfigMap\n    metadata: &m {name: c, annotations: *m}\n-- over/cm.yaml --\n" + config, nil, "over/kustomization.yaml: patches[0].patch, document 1, line 3: ConfigMap c: a value that contains itself"},
+		{"YA-05: brackets", "-- over/kustomization.yaml --\nresources: [a.yaml]\n-- over/a.yaml --\n" + strings.Repeat("[", 100_000) + "\n", nil, "over/a.yaml, document 1, line 1: not valid YAML: exceeded max depth"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			start := time.Now()
+			_, err := build(t, tree(test.tree), "over")
+			if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.text) || len(err.Error()) > 4096 {
+				t.Errorf("got %v", err)
+			}
+			if took := time.Since(start); took > 5*time.Second {
+				t.Errorf("took %s", took)
+			}
+		})
+	}
+}
+
+// bombs are aliases of aliases.
+func bombs() string {
+	var b strings.Builder
+	b.WriteString("metadata:\n  annotations:\n    a0: &b0 [x, x, x, x, x, x, x, x, x, x]\n")
+	for i := 1; i < 8; i++ {
+		fmt.Fprintf(&b, "    a%d: &b%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*b%d, ", i-1), 10), ", "))
+	}
+	return b.String()
+}
+
+func TestFoldersThatNameEachOtherTwiceDoNotGrowWithoutEnd(t *testing.T) {
+	var list []files.File
+	for i := range 40 {
+		for _, side := range []string{"a", "b"} {
+			next := fmt.Sprintf("resources: [../a%d, ../b%d]\nnamePrefix: %s-\n", i+1, i+1, side)
+			list = append(list, files.File{Name: fmt.Sprintf("%s%d/kustomization.yaml", side, i), Data: []byte(next)})
+		}
+	}
+	_, err := build(t, files.New(list, nil), "a0")
+	if !errors.Is(err, kustomize.ErrTooLarge) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestASchemaOfOneBuildIsNotThatOfTheNext(t *testing.T) {
+	const patched = `
+-- over/kustomization.yaml --
+resources: [d.yaml]
+patches: [{path: p.yaml}]
+OPENAPI
+-- over/d.yaml --
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: d}
+spec: {template: {spec: {containers: [{name: a, image: x}, {name: b, image: y}]}}}
+-- over/p.yaml --
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: d}
+spec: {template: {spec: {containers: [{name: a, image: z}]}}}
+-- over/s.json --
+{"definitions": {"v1.D": {"type": "object", "x-kubernetes-group-version-kind": [{"group": "apps", "version": "v1", "kind": "Deployment"}]}}}
+`
+	containers := func(openapi string) int {
+		objects, err := build(t, tree(strings.Replace(patched, "OPENAPI", openapi, 1)), "over")
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec := objects["Deployment /d"]["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+		return len(spec["containers"].([]any))
+	}
+	got := []int{containers(""), containers("openapi: {path: s.json}"), containers("")}
+	if diff := cmp.Diff([]int{2, 1, 2}, got); diff != "" {
+		t.Errorf("containers of builds without, with and without a schema of its own (-want +got):\n%s", diff)
+	}
+}
