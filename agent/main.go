@@ -165,11 +165,12 @@ func (a *agent) run(ctx context.Context) error {
 		o.Namespaces = config.TargetNamespaces
 		return engine.New(o)
 	}
+	backoff := link.RedialBackoff(config.RedialWithin)
 	hub, err = link.New(link.Options{
 		Engine: e, Reporting: e, Holder: e, Identity: e, Token: known.JoinToken, TokenChanged: tokens.Changed(),
 		Hello:      func(ctx context.Context) (tunnel.Hello, error) { return e.hello(ctx, version.Version) },
 		GatewayURL: config.GatewayURL, OuterCAFile: config.OuterCAFile, Built: version.Built(),
-		RestartAfter: config.RestartAfter, Registerer: a.registry,
+		RestartAfter: config.RestartAfter, Backoff: &backoff, Registerer: a.registry,
 	})
 	if err != nil {
 		return err //nolint:wrapcheck // says what it is

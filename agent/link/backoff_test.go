@@ -39,3 +39,18 @@ func TestWaitsAreSpreadBetweenNothingAndTheirBound(t *testing.T) {
 		}
 	}
 }
+
+func TestPausesOfDialsFollowWhatIsAskedAndThoseOfARefusalDoNot(t *testing.T) {
+	t.Parallel()
+	b := RedialBackoff(3 * time.Second)
+	if b.Start != 1500*time.Millisecond || b.Lost != 3*time.Second || b.Base != 200*time.Millisecond || b.Max != 12*time.Second {
+		t.Errorf("dials wait for %+v", b)
+	}
+	d := DefaultBackoff()
+	if d.Start != 15*time.Second || d.Lost != 30*time.Second || d.Base != 2*time.Second || d.Max != 2*time.Minute {
+		t.Errorf("by default they wait for %+v", d)
+	}
+	if b.RefusedMin != d.RefusedMin || b.RefusedMax != d.RefusedMax || b.Look != d.Look {
+		t.Errorf("a hub that says no is asked sooner: %+v", b)
+	}
+}

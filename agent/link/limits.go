@@ -51,6 +51,11 @@ const (
 	// another Cluster is taken; the first when the hub cannot prove that it is ours.
 	LeaveUntrusted = time.Minute
 	LeaveAbsent    = 10 * time.Minute
+	// RedialWithin is what DefaultBackoff is made of, and MinRedialWithin and
+	// MaxRedialWithin what another may be.
+	RedialWithin    = 30 * time.Second
+	MinRedialWithin = 500 * time.Millisecond
+	MaxRedialWithin = 10 * time.Minute
 	// RestartAfter is the default of Options.RestartAfter.
 	RestartAfter = 30 * time.Minute
 	// MaxHubLead: a hub that is further ahead of a clock here that may be right is not
@@ -78,9 +83,14 @@ type Backoff struct {
 }
 
 // DefaultBackoff is for a fleet.
-func DefaultBackoff() Backoff {
+func DefaultBackoff() Backoff { return RedialBackoff(RedialWithin) }
+
+// RedialBackoff has agents dial again within so long after a session was lost, and
+// makes the other pauses of dials in proportion. What a hub that says no makes an
+// agent wait does not change.
+func RedialBackoff(within time.Duration) Backoff {
 	return Backoff{
-		Start: 15 * time.Second, Lost: 30 * time.Second, Base: 2 * time.Second, Max: 120 * time.Second,
+		Start: within / 2, Lost: within, Base: within / 15, Max: 4 * within,
 		Steady: 120 * time.Second, RefusedMin: 5 * time.Minute, RefusedMax: 15 * time.Minute,
 		Look: 15 * time.Second,
 	}

@@ -34,12 +34,15 @@ type Options struct {
 	MetricsAddr      string
 	Kubeconfig       string
 	RestartAfter     time.Duration
+	RedialWithin     time.Duration
 	Verbosity        int
 	Version          bool
 }
 
 // New gives the defaults.
-func New() *Options { return &Options{MetricsAddr: ":8081", RestartAfter: link.RestartAfter} }
+func New() *Options {
+	return &Options{MetricsAddr: ":8081", RestartAfter: link.RestartAfter, RedialWithin: link.RedialWithin}
+}
 
 // AddFlags adds the flags to a set.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
@@ -50,6 +53,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.MetricsAddr, "metrics-addr", o.MetricsAddr, "Address of /metrics, /healthz, /readyz and /livez.")
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Kubeconfig of the cluster, for use outside of it. Default: the pod's ServiceAccount.")
 	flags.DurationVar(&o.RestartAfter, "restart-after", o.RestartAfter, "End after about so long without so much as a connection to anything, so that the kubelet starts the agent anew. 0: never.")
+	flags.DurationVar(&o.RedialWithin, "redial-within", o.RedialWithin, "Longest pause before the agent dials again after it has lost a session, and twice the one after its start; dials that fail wait for up to four times as long. The larger a fleet, the longer it should be.")
 	flags.IntVarP(&o.Verbosity, "verbosity", "v", o.Verbosity, "Detail of the log: 0 for operators, 1 for developers.")
 	flags.BoolVar(&o.Version, "version", o.Version, "Print the version and exit.")
 }
@@ -65,6 +69,7 @@ type Config struct {
 	OuterCAFile      string
 	MetricsAddr      string
 	RestartAfter     time.Duration
+	RedialWithin     time.Duration
 	Verbosity        int
 	// Pod is the name of the pod that this is; "" outside of one.
 	Pod string
@@ -86,6 +91,9 @@ func (o *Options) Validate() error {
 	}
 	if o.RestartAfter < 0 {
 		faults = append(faults, errors.New("--restart-after is negative"))
+	}
+	if o.RedialWithin < link.MinRedialWithin || o.RedialWithin > link.MaxRedialWithin {
+		faults = append(faults, fmt.Errorf("--redial-within is not between %s and %s", link.MinRedialWithin, link.MaxRedialWithin))
 	}
 	if o.GatewayURL != "" {
 		if u, err := url.Parse(o.GatewayURL); err != nil || u.Host == "" {
@@ -117,7 +125,7 @@ func (o *Options) Config() (*Config, error) {
 	cluster.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil } //nolint:nilnil // no proxy, no error
 	return &Config{
 		Cluster: cluster, Namespace: o.Namespace, TargetNamespaces: o.TargetNamespaces, GatewayURL: o.GatewayURL,
-		OuterCAFile: o.OuterCAFile, MetricsAddr: o.MetricsAddr, RestartAfter: o.RestartAfter, Verbosity: o.Verbosity,
+		OuterCAFile: o.OuterCAFile, MetricsAddr: o.MetricsAddr, RestartAfter: o.RestartAfter, RedialWithin: o.RedialWithin, Verbosity: o.Verbosity,
 		Pod: os.Getenv("POD_NAME"),
 	}, nil
 }

@@ -32,6 +32,7 @@ var permittedFlags = map[string]string{
 	"--metrics-addr":          "listen address of metrics and probes",
 	"--serve-addr":            "listen address of the observer",
 	"--observer-url":          "follows the observer's listen address: the suites have no names of Services",
+	"--redial-within":         "an agent of a suite is alone, and needs not spread its dials as those of a fleet do",
 	"--source-allow-cidr":     "the suites serve Git from loopback, which is denied by default",
 	"--cluster-allow-cidr":    "the planes of the suites listen on loopback, which is denied by default",
 }

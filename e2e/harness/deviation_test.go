@@ -16,7 +16,7 @@ func TestDeviations(t *testing.T) {
 	t.Run("the list of what may differ from the manifests is exactly this", func(t *testing.T) {
 		want := []string{
 			"--bind-address", "--cluster-allow-cidr", "--gateway-addr", "--gateway-drain-timeout", "--gateway-plain", "--gateway-url",
-			"--metrics-addr", "--observer-url", "--secure-port", "--serve-addr", "--source-allow-cidr",
+			"--metrics-addr", "--observer-url", "--redial-within", "--secure-port", "--serve-addr", "--source-allow-cidr",
 		}
 		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(permittedFlags))); diff != "" {
 			t.Errorf("flags (-want +got):\n%s", diff)

@@ -13,6 +13,9 @@ import (
 	"kumodo.io/convoy/e2e/harness"
 )
 
+// redialWithin of agents of the suites: nothing is gained by waiting longer.
+const redialWithin = "2s"
+
 // Edge is a cluster with an agent that joined the hub.
 type Edge struct {
 	Plane *harness.Plane
@@ -62,7 +65,7 @@ func Agent(ctx context.Context, plane *harness.Plane, programs Programs, manifes
 
 // Run starts the agent's container.
 func (e *Edge) Run(ctx context.Context) error {
-	args := map[string]string{"--metrics-addr": loopback(e.MetricsPort)}
+	args := map[string]string{"--metrics-addr": loopback(e.MetricsPort), "--redial-within": redialWithin}
 	maps.Copy(args, e.Args)
 	pod, err := e.Plane.RunPod(ctx, harness.PodOptions{
 		Namespace: AgentNamespace, Deployment: AgentName, Network: e.Network,
