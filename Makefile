@@ -94,9 +94,17 @@ fuzz: ## Give every fuzz test a short run beyond its kept corpus (FUZZTIME=5s ea
 	@hack/fuzz.sh $(or $(FUZZTIME),5s)
 
 .PHONY: test-packaging
-test-packaging: ## Charts against Helm, overlays against kustomize; images built twice and read back.
+test-packaging: test-parity ## Charts against Helm, overlays against kustomize; images built twice and read back.
 	@go test -C hack/charts -timeout 20m ./...
 	@go test -C hack/images -timeout 20m ./...
+
+.PHONY: test-parity
+test-parity: bin/helm ## Our renders against those of `helm template`, run beside them (UPDATE=1 writes down what it says).
+	@CONVOY_PARITY_HELM=$(CURDIR)/bin/helm CONVOY_PARITY_UPDATE=$(UPDATE) go test -count=1 -run HelmTemplate ./hub/render/helm
+
+bin/helm: hack/parity/go.mod
+	@go build -C hack/parity -o ../../$@ helm.sh/helm/v3/cmd/helm
+	@touch $@
 
 .PHONY: test-e2e
 test-e2e: build kube ## Tests on whole control planes (RUN=regexp for some, AT_ONCE=1 for one package at a time).

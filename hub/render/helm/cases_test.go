@@ -19,7 +19,7 @@ import (
 )
 
 // caseStep reads the tree and the values of one step of a case file.
-func caseStep(t *testing.T, id, step string) (texts, map[string]any) {
+func caseStep(t testing.TB, id, step string) (texts, map[string]any) {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join("../../../e2e/testdata/cases", id+"-*.yaml"))
 	if err != nil || len(found) != 1 {
