@@ -135,7 +135,7 @@ func TestDeletionsThatAreMoreThanTheBudgetAreHeld(t *testing.T) {
 	if passed != 6 || held != 24 {
 		t.Errorf("%d passed and %d were held, want 20 percent of 30", passed, held)
 	}
-	for _, want := range []string{`6 of at most 6 Releases of namespace "team" were deleted since`, "there were 30 then", "its workloads go on running", "kubectl convoy confirm -n team edge-29"} {
+	for _, want := range []string{`6 of at most 6 Releases of namespace "team" were deleted since`, "there were 30 then", "its workloads go on running", "kubectl convoy confirm -n team edge-29", "or wait until"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
 		}
@@ -148,6 +148,9 @@ func TestDeletionsThatAreMoreThanTheBudgetAreHeld(t *testing.T) {
 	h := got.Status.HeldDeletion
 	if h == nil || h.Reason != corev1alpha1.HeldByBudget || h.By != "tester" || h.Sequence != 7 || !strings.HasPrefix(h.Digest, "sha256:") || !h.At.Time.Equal(l.clock.Now()) || !strings.Contains(err.Error(), h.Message) {
 		t.Errorf("recorded %+v", h)
+	}
+	if h.Until == nil || !h.Until.Time.Equal(l.clock.Now().Add(10*time.Minute)) {
+		t.Errorf("is held until %v, want the end of the window", h.Until)
 	}
 	if h := l.held(list[0]); h != nil {
 		t.Errorf("of one that passed %+v is recorded", h)
@@ -202,6 +205,38 @@ func TestADeletionOfManyHoldsSomeAndDeletesTheOthers(t *testing.T) {
 	}
 	if deleting != 5 || held != 15 {
 		t.Errorf("%d are being deleted and %d are recorded as held", deleting, held)
+	}
+}
+
+func TestWhatIsShortInTwoWaysIsHeldUntilTheLaterWindowEnds(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	list := l.releases("team", "edge", 6)
+	create(t, l, newCluster("team", "late"))
+	first := l.release("team", "first", "late")
+	if err := l.Delete(t.Context(), first); err != nil { // opens the window of the namespace
+		t.Fatal(err)
+	}
+	l.clock.SetTime(l.clock.Now().Add(4 * time.Minute))
+	if passed, held, _ := l.deletes(l, list); passed != 4 || held != 2 {
+		t.Fatalf("%d passed and %d were held, want what 1 of 5 leaves to the namespace", passed, held)
+	}
+	if h, want := l.held(list[5]), l.clock.Now().Add(6*time.Minute); h.Until == nil || !h.Until.Time.Equal(want) {
+		t.Errorf("short in the namespace alone: until %v, want %v", h.Until, want)
+	}
+	l.clock.SetTime(l.clock.Now().Add(6 * time.Minute)) // the namespace has a new window
+	if passed, held, _ := l.deletes(l, list[4:5]); passed != 1 || held != 0 {
+		t.Fatalf("%d passed and %d were held", passed, held)
+	}
+	more := l.releases("team", "late", 4)
+	if passed, held, _ := l.deletes(l, more); passed != 4 || held != 0 {
+		t.Fatalf("%d passed and %d were held", passed, held)
+	}
+	if !isHeld(l.Delete(t.Context(), list[5])) {
+		t.Fatal("passed")
+	}
+	if h, want := l.held(list[5]), l.clock.Now().Add(10*time.Minute); h.Until == nil || !h.Until.Time.Equal(want) {
+		t.Errorf("short in both: until %v, want %v, when the later one of them ends", h.Until, want)
 	}
 }
 
@@ -460,13 +495,13 @@ func TestAClusterThatPrunesIsCountedAsAllItsReleases(t *testing.T) {
 	if !isHeld(err) {
 		t.Fatalf("got %v", err)
 	}
-	for _, want := range []string{"0 of at most 5 Releases", "it would delete 6", "the workloads of its 6 Releases go on running", "confirm -n team cluster/large"} {
+	for _, want := range []string{"0 of at most 5 Releases", "it would delete 6", "the workloads of its 6 Releases go on running", "confirm -n team cluster/large", "waiting does not help"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
 		}
 	}
 	h := get(t, l, &corev1alpha1.Cluster{}, "team", "large").Status.HeldDeletion
-	if h == nil || h.Reason != corev1alpha1.HeldByBudget || h.Sequence != 7 {
+	if h == nil || h.Reason != corev1alpha1.HeldByBudget || h.Sequence != 7 || h.Until != nil {
 		t.Fatalf("recorded %+v", h)
 	}
 	t.Run("a small one passes, and takes its Releases off the budget", func(t *testing.T) {

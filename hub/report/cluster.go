@@ -25,12 +25,12 @@ import (
 func (r *Reporter) Cluster(ctx context.Context, key types.NamespacedName, uid types.UID, mutate func(*corev1alpha1.ClusterStatus) error) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	written, lost := false, r.lost(key, uid)
+	written, lost, newest := false, r.lost(key, uid), r.newestIfHeld(key)
 	out, err := compareAndSwap(ctx, r.options.ClusterStore, key, uid, func(old, next *corev1alpha1.Cluster) error {
 		if err := mutate(&next.Status); err != nil {
 			return err
 		}
-		r.composeCluster(old, next, lost)
+		r.composeCluster(old, next, lost, newest)
 		written = !equality.Semantic.DeepEqual(old.Status, next.Status)
 		return nil
 	})
@@ -50,9 +50,12 @@ func (r *Reporter) Cluster(ctx context.Context, key types.NamespacedName, uid ty
 }
 
 // composeCluster makes what follows from the rest of a status.
-func (r *Reporter) composeCluster(old, next *corev1alpha1.Cluster, lost lost) {
+func (r *Reporter) composeCluster(old, next *corev1alpha1.Cluster, lost lost, newestOrder int64) {
 	if lost.known {
 		next.Status.UnknownReleases, next.Status.UnknownReleaseCount = lost.unknown, lost.unknownCount
+	}
+	if clusterHeldOver(next, newestOrder, r.clock.Now()) {
+		next.Status.HeldDeletion = nil
 	}
 	next.Status.ObservedGeneration = next.Generation
 	next.Status.Conditions = clusterConditions(clusterObserved{

@@ -10,10 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/pkg/tunnel"
 )
 
 // record tells of a change of Ready: one Event for a transition, none for the
@@ -33,6 +35,17 @@ func (r *Reporter) record(release *v1alpha1.Release, before []metav1.Condition) 
 		warning = false
 	}
 	r.options.Recorder.Transition(release, warning, next.Reason, next.Message)
+}
+
+// Notice tells people something of a Cluster by an Event. It does not block.
+func (r *Reporter) Notice(cluster tunnel.ClusterID, reason, message string) {
+	r.warn(About{"Cluster", keyOf(cluster), types.UID(cluster.UID)}, reason, message)
+}
+
+func (r *Reporter) warn(about About, reason, message string) {
+	if r.options.Recorder != nil {
+		r.options.Recorder.Warn(about, cleanReason(reason), clip(message, maxMessage))
+	}
 }
 
 // HostRecorder writes Events to the host cluster. It never blocks and never
@@ -99,16 +112,25 @@ func (h *HostRecorder) Run(ctx context.Context) error {
 
 // Transition records one.
 func (h *HostRecorder) Transition(release *v1alpha1.Release, warning bool, reason, message string) {
-	recorder := h.recorder.Load()
-	if recorder == nil {
-		return
-	}
 	kind := corev1.EventTypeNormal
 	if warning {
 		kind = corev1.EventTypeWarning
 	}
+	h.event(About{"Release", types.NamespacedName{Namespace: release.Namespace, Name: release.Name}, release.UID}, release.ResourceVersion, kind, reason, message)
+}
+
+// Warn records what people should know of an object.
+func (h *HostRecorder) Warn(about About, reason, message string) {
+	h.event(about, "", corev1.EventTypeWarning, reason, message)
+}
+
+func (h *HostRecorder) event(about About, version, kind, reason, message string) {
+	recorder := h.recorder.Load()
+	if recorder == nil {
+		return
+	}
 	(*recorder).Event(&corev1.ObjectReference{
-		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Release",
-		Namespace: release.Namespace, Name: release.Name, UID: release.UID, ResourceVersion: release.ResourceVersion,
+		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: about.Kind,
+		Namespace: about.Namespace, Name: about.Name, UID: about.UID, ResourceVersion: version,
 	}, kind, reason, message)
 }

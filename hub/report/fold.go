@@ -79,6 +79,9 @@ func foldOutcome(release *v1alpha1.Release, outcome Outcome, newest *tunnel.Repo
 	if outcome.ForceRequest != "" {
 		status.LastForceRequest = outcome.ForceRequest
 	}
+	if releaseHeldOver(release, now) {
+		status.HeldDeletion = nil
+	}
 	status.ObservedGeneration = outcome.Generation
 	o.Ordered, o.Adopted = status.Sequence, adoptedBy(status)
 	o.AppliedInFull = status.AppliedRef != "" && status.AppliedRef == orderOf(status).digest()

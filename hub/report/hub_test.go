@@ -179,6 +179,12 @@ func (h *hub) Transition(r *corev1alpha1.Release, warning bool, reason, _ string
 	h.events = append(h.events, fmt.Sprintf("%s %s warning=%v", r.Name, reason, warning))
 }
 
+func (h *hub) Warn(about About, reason, _ string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.events = append(h.events, fmt.Sprintf("%s %s %s", about.Kind, about.Name, reason))
+}
+
 func (h *hub) questions() []types.UID {
 	h.mu.Lock()
 	defer h.mu.Unlock()

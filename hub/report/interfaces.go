@@ -70,8 +70,18 @@ type Agents interface {
 	Newest(ctx context.Context, cluster tunnel.ClusterID, release types.UID) (*tunnel.Report, error)
 }
 
+// About is the object that an Event is about.
+type About struct {
+	// Kind is Release or Cluster.
+	Kind string
+	types.NamespacedName
+	UID types.UID
+}
+
 // Recorder writes Events; nil records none.
 type Recorder interface {
 	// Transition is called once for each change of a Release's Ready condition.
 	Transition(release *corev1alpha1.Release, warning bool, reason, message string)
+	// Warn is called for what people should know of an object and no condition says.
+	Warn(about About, reason, message string)
 }

@@ -29,6 +29,14 @@ const (
 	// asked for, before it is said that it does not.
 	heldPatience = 15 * time.Second
 
+	// heldFor is how long it stands in a status that a deletion was held, unless it is
+	// tried again, or known before to be out of date.
+	heldFor = 24 * time.Hour
+	// heldEvents is how many held deletions of Releases of a namespace have an Event of
+	// their own within heldEventWindow.
+	heldEvents      = 10
+	heldEventWindow = time.Minute
+
 	// writers is the number of status writes under way at once.
 	writers = 16
 	// sweepPerSecond paces the Unknown that a lost Cluster gives to its Releases.

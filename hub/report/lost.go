@@ -192,7 +192,7 @@ func (r *Reporter) writeLosses(ctx context.Context, uid types.UID) error {
 		return nil // as at nearly every connect
 	}
 	next := cached.DeepCopy()
-	r.composeCluster(cached, next, lost)
+	r.composeCluster(cached, next, lost, r.newestIfHeld(key))
 	if equality.Semantic.DeepEqual(cached.Status, next.Status) {
 		return nil
 	}

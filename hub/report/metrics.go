@@ -11,6 +11,7 @@ type metrics struct {
 	reports      *prometheus.CounterVec
 	swept        prometheus.Counter
 	adopted      prometheus.Counter
+	held         *prometheus.CounterVec
 }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
@@ -32,8 +33,11 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Name: "convoy_report_adopted_orders_total", Help: "Orders that this hub had lost and that agents gave back.",
 		}),
 	}
+	m.held = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "convoy_report_held_deletions_total", Help: "Deletions that were refused until they are confirmed, by kind and reason (DeletionBudget, GarbageCollector).",
+	}, []string{"kind", "reason"})
 	if registerer != nil {
-		registerer.MustRegister(m.writes, m.writeSeconds, m.reports, m.swept, m.adopted)
+		registerer.MustRegister(m.writes, m.writeSeconds, m.reports, m.swept, m.adopted, m.held)
 	}
 	return m
 }

@@ -56,6 +56,9 @@ type Reporter struct {
 	asks    workqueue.TypedInterface[tunnel.ClusterID]
 	losses  workqueue.TypedDelayingInterface[types.UID]
 
+	// heldTold are the Events about held deletions.
+	heldTold heldTold
+
 	mu sync.Mutex
 	// entries holds what agents said and what is not written yet; guarded by mu.
 	entries map[types.UID]*entry

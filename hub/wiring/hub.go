@@ -287,7 +287,7 @@ func (h *hub) makeReporter(context.Context) error {
 		h.life.start("events", recorder.Run)
 	}
 	h.reporter = report.New(reportOptions)
-	h.server.RecordHeld(held{h.reporter})
+	h.server.RecordHeld(h.reporter)
 	return nil
 }
 
@@ -305,6 +305,7 @@ func (h *hub) makeGateway(context.Context) error {
 				h.reporter.Connected(id)
 			}
 		},
+		Notice:       h.reporter.Notice,
 		DrainTimeout: waitForAgents(h.config.Gateway.Drain), Registerer: h.registry,
 	})
 	if err != nil {

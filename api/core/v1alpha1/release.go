@@ -360,6 +360,9 @@ type HeldDeletion struct {
 	By string `json:"by"`
 	// at is when it was last refused, by the hub's clock.
 	At metav1.Time `json:"at"`
+	// until then the budget is used up; not set when waiting does not help.
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
 	// sequence of the order that runs, of a Cluster the highest of its Releases, to be
 	// named in a confirmation.
 	// +optional

@@ -413,6 +413,10 @@ func (in *DeletionPolicy) DeepCopy() *DeletionPolicy {
 func (in *HeldDeletion) DeepCopyInto(out *HeldDeletion) {
 	*out = *in
 	in.At.DeepCopyInto(&out.At)
+	if in.Until != nil {
+		in, out := &in.Until, &out.Until
+		*out = (*in).DeepCopy()
+	}
 	return
 }
 

@@ -3637,6 +3637,12 @@ func schema_convoy_api_core_v1alpha1_HeldDeletion(ref common.ReferenceCallback) 
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
+					"until": {
+						SchemaProps: spec.SchemaProps{
+							Description: "until then the budget is used up; not set when waiting does not help.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
 					"sequence": {
 						SchemaProps: spec.SchemaProps{
 							Description: "sequence of the order that runs, of a Cluster the highest of its Releases, to be named in a confirmation.",

@@ -46,6 +46,8 @@ type Releases interface {
 // Reporter writes the status.
 type Reporter interface {
 	Cluster(ctx context.Context, key types.NamespacedName, uid types.UID, mutate func(*v1alpha1.ClusterStatus) error) error
+	// HeldOver: the status names a held deletion that is out of date, which a write drops.
+	HeldOver(cluster *v1alpha1.Cluster) bool
 }
 
 // Orders are what Clusters are to do.
@@ -112,7 +114,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (r
 		return reconcile.Result{}, nil
 	case cluster.DeletionTimestamp != nil:
 		return r.letGo(ctx, key, cluster)
-	case len(cluster.Status.Conditions) > 0 && cluster.Status.ObservedGeneration == cluster.Generation && said(cluster):
+	case len(cluster.Status.Conditions) > 0 && cluster.Status.ObservedGeneration == cluster.Generation && said(cluster) && !r.Reporter.HeldOver(cluster):
 		return reconcile.Result{}, nil
 	}
 	// Its conditions follow from the rest of the status, where they are written.

@@ -141,7 +141,7 @@ func (a *attempt) record(ctx context.Context) {
 
 // recorded says that the same refusal was written down not long ago.
 func recorded(old *v1alpha1.HeldDeletion, next v1alpha1.HeldDeletion) bool {
-	return old != nil && old.Reason == next.Reason && old.By == next.By && old.Sequence == next.Sequence && old.Digest == next.Digest &&
+	return old != nil && old.Reason == next.Reason && old.By == next.By && old.Sequence == next.Sequence && old.Digest == next.Digest && old.Until.Equal(next.Until) &&
 		next.At.Sub(old.At.Time) < recordAgain
 }
 

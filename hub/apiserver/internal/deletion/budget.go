@@ -41,24 +41,29 @@ type window struct {
 	deleted  map[types.UID]struct{}
 }
 
+// shortage says why the budget has not enough left.
+type shortage struct {
+	message string
+	// until then it has not; zero: waiting does not help, since the deletion alone is
+	// more than a budget.
+	until time.Time
+}
+
 // spendLocked takes Releases off the accounts, all or none. It gives those that were
-// not taken before, so that they can be given back, or the account that has not
+// not taken before, so that they can be given back, or the accounts that have not
 // enough left. closed: an account has no window any more, which has to be opened.
-func (g *Gate) spendLocked(accounts []account, uids []types.UID) (taken []types.UID, short *account, closed bool) {
-	for i := range accounts {
-		w := g.windows[accounts[i]]
+func (g *Gate) spendLocked(accounts []account, uids []types.UID) (taken []types.UID, short []account, closed bool) {
+	for _, a := range accounts {
+		w := g.windows[a]
 		if w == nil {
 			return nil, nil, true
 		}
-		left := w.limit - len(w.deleted)
-		for _, uid := range uids {
-			if _, before := w.deleted[uid]; !before {
-				left--
-			}
+		if w.cost(uids) > w.limit-len(w.deleted) {
+			short = append(short, a)
 		}
-		if left < 0 {
-			return nil, &accounts[i], false
-		}
+	}
+	if len(short) > 0 {
+		return nil, short, false
 	}
 	for _, uid := range uids {
 		fresh := false
@@ -74,6 +79,17 @@ func (g *Gate) spendLocked(accounts []account, uids []types.UID) (taken []types.
 		}
 	}
 	return taken, nil, false
+}
+
+// cost is how many of the Releases were not counted before.
+func (w *window) cost(uids []types.UID) int {
+	cost := 0
+	for _, uid := range uids {
+		if _, before := w.deleted[uid]; !before {
+			cost++
+		}
+	}
+	return cost
 }
 
 // giveBack undoes spend: the deletion failed.

@@ -44,14 +44,14 @@ func spendAtOnce(t *testing.T, budget Budget, askers, each int) int {
 					t.Error(err)
 					return
 				}
-				taken, message, err := g.spend(t.Context(), p)
+				taken, short, err := g.spend(t.Context(), p)
 				switch {
 				case err != nil:
 					t.Error(err)
-				case message == "" && len(taken) == 1:
+				case short == nil && len(taken) == 1:
 					passed[asker]++
-				case message == "" || len(taken) > 0:
-					t.Errorf("took %v and said %q", taken, message)
+				case short == nil || len(taken) > 0:
+					t.Errorf("took %v and said %v", taken, short)
 				}
 			}
 		})

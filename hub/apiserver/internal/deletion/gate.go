@@ -209,11 +209,16 @@ func (g *Gate) decide(ctx context.Context, by asker, p *plan) (taken []types.UID
 		if g.budget.Count == 0 || len(p.uids) == 0 {
 			return nil, nil, nil
 		}
-		taken, hold.Message, err = g.spend(ctx, p)
-		if err != nil || hold.Message == "" {
+		var short *shortage
+		taken, short, err = g.spend(ctx, p)
+		if err != nil || short == nil {
 			return taken, nil, err
 		}
-		hold.Reason = v1alpha1.HeldByBudget
+		hold.Reason, hold.Message = v1alpha1.HeldByBudget, short.message
+		if !short.until.IsZero() {
+			until := metav1.NewTime(short.until).Rfc3339Copy()
+			hold.Until = &until
+		}
 	}
 	// With its namespace, a Release is orphaned, and nothing is uninstalled.
 	if g.terminating != nil {
@@ -227,31 +232,31 @@ func (g *Gate) decide(ctx context.Context, by asker, p *plan) (taken []types.UID
 	return nil, &hold, nil
 }
 
-// spend takes what a deletion costs off the budget. It gives what was taken, or a
-// message that says why there is not enough left.
-func (g *Gate) spend(ctx context.Context, p *plan) (taken []types.UID, message string, err error) {
+// spend takes what a deletion costs off the budget. It gives what was taken, or why
+// there is not enough left.
+func (g *Gate) spend(ctx context.Context, p *plan) (taken []types.UID, short *shortage, err error) {
 	for {
 		for _, a := range p.accounts {
 			if err := g.open(ctx, a); err != nil {
-				return nil, "", err
+				return nil, nil, err
 			}
 		}
-		taken, message, closed := g.trySpend(p)
+		taken, short, closed := g.trySpend(p)
 		if !closed {
-			return taken, message, nil
+			return taken, short, nil
 		}
 		// A window was over just now, and another deletion has dropped it.
 	}
 }
 
-func (g *Gate) trySpend(p *plan) (taken []types.UID, message string, closed bool) {
+func (g *Gate) trySpend(p *plan) (taken []types.UID, short *shortage, closed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	taken, short, closed := g.spendLocked(p.accounts, p.uids)
-	if short != nil {
-		message = g.overspentLocked(p, *short)
+	taken, accounts, closed := g.spendLocked(p.accounts, p.uids)
+	if len(accounts) > 0 {
+		short = g.overspentLocked(p, accounts)
 	}
-	return taken, message, closed
+	return taken, short, closed
 }
 
 // open begins a window for an account that has none.
@@ -281,12 +286,29 @@ func (g *Gate) collected(p *plan) string {
 		p.what, p.object.GetNamespace(), p.command)
 }
 
-func (g *Gate) overspentLocked(p *plan, short account) string {
-	w := g.windows[short]
-	return fmt.Sprintf("its deletion is held: %d of at most %d Releases of %s were deleted since %s (there were %d then), and it would delete %d; %s go on running. "+
-		"Confirm with `kubectl convoy confirm -n %s %s` and delete it again, or wait until %s",
-		len(w.deleted), w.limit, short, clockTime(w.opened), w.releases, len(p.uids), p.what,
-		p.object.GetNamespace(), p.command, clockTime(w.opened.Add(g.budget.Window)))
+// overspentLocked says of the first account that has not enough left why, and when
+// all have; but first of one of which the deletion alone is more than the budget.
+func (g *Gate) overspentLocked(p *plan, short []account) *shortage {
+	named, wait := short[0], &shortage{}
+	for _, a := range short {
+		w := g.windows[a]
+		if len(p.uids) > w.limit {
+			named, wait.until = a, time.Time{}
+			break
+		}
+		if end := w.opened.Add(g.budget.Window); end.After(wait.until) {
+			wait.until = end
+		}
+	}
+	orWait := "; waiting does not help, since that is more than the budget alone"
+	if !wait.until.IsZero() {
+		orWait = ", or wait until " + clockTime(wait.until)
+	}
+	w := g.windows[named]
+	wait.message = fmt.Sprintf("its deletion is held: %d of at most %d Releases of %s were deleted since %s (there were %d then), and it would delete %d; %s go on running. "+
+		"Confirm with `kubectl convoy confirm -n %s %s` and delete it again%s",
+		len(w.deleted), w.limit, named, clockTime(w.opened), w.releases, len(p.uids), p.what, p.object.GetNamespace(), p.command, orWait)
+	return wait
 }
 
 func clockTime(t time.Time) string { return t.UTC().Format(time.TimeOnly) + " UTC" }
