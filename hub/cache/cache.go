@@ -26,22 +26,23 @@ import (
 	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
 )
 
-// Options of a Cache: what the reflectors of the three kinds read from, in
-// process. Lists may share their objects with the registry's own cache.
+// Options of a Cache: what the reflectors of the kinds read from, in process. Lists
+// may share their objects with the registry's own cache.
 type Options struct {
-	Clusters        clientcache.ListerWatcher
-	Releases        clientcache.ListerWatcher
-	GitRepositories clientcache.ListerWatcher
+	Clusters clientcache.ListerWatcher
+	Releases clientcache.ListerWatcher
+	// Sources by their kind; one that is not there is not held.
+	Sources map[string]clientcache.ListerWatcher
 
 	Registerer prometheus.Registerer
 }
 
-// Cache holds Clusters, Releases and GitRepositories. Safe for any number of
-// readers; what it returns is shared and read only.
+// Cache holds Clusters, Releases and sources. Safe for any number of readers; what
+// it returns is shared and read only.
 type Cache struct {
-	clusters        *kind[*corev1alpha1.Cluster]
-	releases        *kind[*corev1alpha1.Release]
-	gitRepositories *kind[*sourcev1alpha1.GitRepository]
+	clusters *kind[*corev1alpha1.Cluster]
+	releases *kind[*corev1alpha1.Release]
+	sources  map[string]sourceKind
 
 	// ready is closed by the last kind that is complete.
 	ready      chan struct{}
@@ -68,15 +69,20 @@ func New(options Options) *Cache {
 					return indexKey{kind: r.Spec.Source.Kind, namespace: r.Namespace, name: r.Spec.Source.Name}
 				},
 			}),
-		gitRepositories: newKind("GitRepository", options.GitRepositories, func(in *sourcev1alpha1.GitRepository) *sourcev1alpha1.GitRepository { out := *in; return &out }, nil),
+		sources: map[string]sourceKind{},
 	}
-	c.incomplete.Store(3)
 	complete := func() {
 		if c.incomplete.Add(-1) == 0 {
 			close(c.ready)
 		}
 	}
-	c.clusters.onComplete, c.releases.onComplete, c.gitRepositories.onComplete = complete, complete, complete
+	c.clusters.onComplete, c.releases.onComplete = complete, complete
+	for _, name := range sourcev1alpha1.Kinds() {
+		if from := options.Sources[name]; from != nil {
+			c.sources[name] = newSources(name, from, complete)
+		}
+	}
+	c.incomplete.Store(int32(2 + len(c.sources))) // no more than Kinds
 	register(options.Registerer, c)
 	return c
 }
@@ -85,7 +91,9 @@ func New(options Options) *Cache {
 func (c *Cache) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.clusters.run(ctx) })
-	group.Go(func() error { return c.gitRepositories.run(ctx) })
+	for _, store := range c.sources {
+		group.Go(func() error { return store.run(ctx) })
+	}
 	group.Go(func() error { return c.releases.run(ctx) })
 	return group.Wait()
 }
@@ -157,14 +165,6 @@ func (c *Cache) ClusterByUID(uid types.UID) (*corev1alpha1.Cluster, bool) {
 // Clusters lists all, in no order.
 func (c *Cache) Clusters() []*corev1alpha1.Cluster { return c.clusters.list() }
 
-// GitRepository by namespace and name.
-func (c *Cache) GitRepository(key types.NamespacedName) (*sourcev1alpha1.GitRepository, bool) {
-	return c.gitRepositories.get(key)
-}
-
-// GitRepositories lists all, in no order.
-func (c *Cache) GitRepositories() []*sourcev1alpha1.GitRepository { return c.gitRepositories.list() }
-
 // OnRelease adds a handler of changes: old is nil for a new object, next for
 // one that is gone. Handlers are added before Run, are called in the order of
 // the changes, must not block and must not put.
@@ -173,22 +173,12 @@ func (c *Cache) OnRelease(handler func(old, next *corev1alpha1.Release)) { c.rel
 // OnCluster adds a handler of changes, as OnRelease.
 func (c *Cache) OnCluster(handler func(old, next *corev1alpha1.Cluster)) { c.clusters.on(handler) }
 
-// OnGitRepository adds a handler of changes, as OnRelease.
-func (c *Cache) OnGitRepository(handler func(old, next *sourcev1alpha1.GitRepository)) {
-	c.gitRepositories.on(handler)
-}
-
 // PutRelease takes over an object that was just written, so that who reads next
 // sees it. An older one than the cache has is ignored.
 func (c *Cache) PutRelease(release *corev1alpha1.Release) { c.releases.put(release) }
 
 // PutCluster takes over an object that was just written.
 func (c *Cache) PutCluster(cluster *corev1alpha1.Cluster) { c.clusters.put(cluster) }
-
-// PutGitRepository takes over an object that was just written.
-func (c *Cache) PutGitRepository(repository *sourcev1alpha1.GitRepository) {
-	c.gitRepositories.put(repository)
-}
 
 // object is what the cache holds.
 type object interface {

@@ -153,13 +153,26 @@ func registry(list runtime.Object, events watch.Interface) *clientcache.ListWatc
 }
 
 func TestRunFollowsTheRegistry(t *testing.T) {
-	events := watch.NewFake()
+	events, artifacts := watch.NewFake(), watch.NewFake()
 	c := New(Options{
-		Releases:        registry(&corev1alpha1.ReleaseList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []corev1alpha1.Release{*release("a", "1", 5)}}, events),
-		Clusters:        registry(&corev1alpha1.ClusterList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}, watch.NewFake()),
-		GitRepositories: registry(&sourcev1alpha1.GitRepositoryList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}, watch.NewFake()),
+		Releases: registry(&corev1alpha1.ReleaseList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []corev1alpha1.Release{*release("a", "1", 5)}}, events),
+		Clusters: registry(&corev1alpha1.ClusterList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}, watch.NewFake()),
+		Sources: map[string]clientcache.ListerWatcher{
+			"GitRepository": registry(&sourcev1alpha1.GitRepositoryList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []sourcev1alpha1.GitRepository{
+				{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "apps", UID: "g", ResourceVersion: "6"}},
+			}}, watch.NewFake()),
+			"OCIRegistry": registry(&sourcev1alpha1.OCIRegistryList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}, artifacts),
+		},
 	})
 	changed := make(chan string, 10)
+	told := make(chan string, 10)
+	c.OnSource(func(old, next sourcev1alpha1.Source) {
+		if next == nil {
+			told <- "no " + old.SourceKind() + " " + old.GetName()
+			return
+		}
+		told <- next.SourceKind() + " " + next.GetName()
+	})
 	c.OnRelease(func(_, next *corev1alpha1.Release) { changed <- next.Name + "@" + next.ResourceVersion })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -188,6 +201,27 @@ func TestRunFollowsTheRegistry(t *testing.T) {
 	expect("b@9")
 	if len(c.Releases()) != 2 {
 		t.Errorf("%d Releases, want 2", len(c.Releases()))
+	}
+	artifact := &sourcev1alpha1.OCIRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "app", UID: "o", ResourceVersion: "8"}}
+	artifacts.Add(artifact)
+	gone := artifact.DeepCopy()
+	gone.ResourceVersion = "9"
+	artifacts.Delete(gone)
+	for _, want := range []string{"GitRepository apps", "OCIRegistry app", "no OCIRegistry app"} {
+		select {
+		case got := <-told:
+			if got != want {
+				t.Errorf("told of %s, want %s", got, want)
+			}
+		case <-ctx.Done():
+			t.Fatalf("not told of %s", want)
+		}
+	}
+	if _, ok := c.Source("GitRepository", types.NamespacedName{Namespace: "team", Name: "apps"}); !ok {
+		t.Error("the GitRepository is not held")
+	}
+	if found, ok := c.Source("HelmRegistry", types.NamespacedName{Namespace: "team", Name: "apps"}); ok || found != nil {
+		t.Error("a source of a kind that is not held was found")
 	}
 	cancel()
 	must(t, <-ended)

@@ -16,5 +16,7 @@ func register(registerer prometheus.Registerer, c *Cache) {
 	}
 	gauge("Cluster", c.clusters.count)
 	gauge("Release", c.releases.count)
-	gauge("GitRepository", c.gitRepositories.count)
+	for name, store := range c.sources {
+		gauge(name, store.count)
+	}
 }

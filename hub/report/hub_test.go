@@ -53,11 +53,14 @@ func newHub() *hub {
 	}
 	h.reporter = New(Options{
 		Releases: h, Clusters: h, Sources: h, Memory: h,
-		ReleaseStore:       table[*corev1alpha1.Release]{h, "Release"},
-		ClusterStore:       table[*corev1alpha1.Cluster]{h, "Cluster"},
-		GitRepositoryStore: table[*sourcev1alpha1.GitRepository]{h, "GitRepository"},
-		Inventories:        table[*corev1alpha1.ReleaseInventory]{h, "Inventory"},
-		Orders:             h, Agents: h, Recorder: h,
+		ReleaseStore: table[*corev1alpha1.Release]{h, "Release"},
+		ClusterStore: table[*corev1alpha1.Cluster]{h, "Cluster"},
+		SourceStores: map[string]SourceStore{
+			"GitRepository": SourceStatus(table[*sourcev1alpha1.GitRepository]{h, "GitRepository"}),
+			"OCIRegistry":   SourceStatus(table[*sourcev1alpha1.OCIRegistry]{h, "OCIRegistry"}),
+		},
+		Inventories: table[*corev1alpha1.ReleaseInventory]{h, "Inventory"},
+		Orders:      h, Agents: h, Recorder: h,
 	})
 	h.add("Cluster", &corev1alpha1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "edge", UID: "c1"},
@@ -106,8 +109,8 @@ func (h *hub) ClusterByUID(uid types.UID) (*corev1alpha1.Cluster, bool) {
 	return nil, false
 }
 
-func (h *hub) GitRepository(key types.NamespacedName) (*sourcev1alpha1.GitRepository, bool) {
-	return lookup[*sourcev1alpha1.GitRepository](h, "GitRepository", key)
+func (h *hub) Source(kind string, key types.NamespacedName) (sourcev1alpha1.Source, bool) {
+	return lookup[sourcev1alpha1.Source](h, kind, key)
 }
 
 func (h *hub) releases() []*corev1alpha1.Release {
@@ -141,9 +144,9 @@ func (h *hub) ReleasesByCluster(key types.NamespacedName) []*corev1alpha1.Releas
 	return out
 }
 
-func (h *hub) PutRelease(*corev1alpha1.Release)               {}
-func (h *hub) PutCluster(*corev1alpha1.Cluster)               {}
-func (h *hub) PutGitRepository(*sourcev1alpha1.GitRepository) {}
+func (h *hub) PutRelease(*corev1alpha1.Release) {}
+func (h *hub) PutCluster(*corev1alpha1.Cluster) {}
+func (h *hub) PutSource(sourcev1alpha1.Source)  {}
 func (h *hub) Done(_ context.Context, cluster, release types.UID, sequence int64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

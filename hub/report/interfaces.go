@@ -27,14 +27,14 @@ type Clusters interface {
 
 // Sources are those of the hub's cache.
 type Sources interface {
-	GitRepository(key types.NamespacedName) (*sourcev1alpha1.GitRepository, bool)
+	Source(kind string, key types.NamespacedName) (sourcev1alpha1.Source, bool)
 }
 
 // Memory is told of what was written, before the watch tells it.
 type Memory interface {
 	PutRelease(release *corev1alpha1.Release)
 	PutCluster(cluster *corev1alpha1.Cluster)
-	PutGitRepository(repository *sourcev1alpha1.GitRepository)
+	PutSource(source sourcev1alpha1.Source)
 }
 
 // StatusStore is the registry's store of one kind. UpdateStatus is a

@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/clock"
 
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
-	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
@@ -25,10 +24,10 @@ type Options struct {
 	Sources  Sources
 	Memory   Memory
 
-	ReleaseStore       StatusStore[*corev1alpha1.Release]
-	ClusterStore       StatusStore[*corev1alpha1.Cluster]
-	GitRepositoryStore StatusStore[*sourcev1alpha1.GitRepository]
-	Inventories        InventoryStore
+	ReleaseStore StatusStore[*corev1alpha1.Release]
+	ClusterStore StatusStore[*corev1alpha1.Cluster]
+	SourceStores map[string]SourceStore // by kind
+	Inventories  InventoryStore
 
 	Orders Orders
 	// Agents answers live questions; nil: none are asked.

@@ -276,26 +276,34 @@ func TestADeletionNamesWhatBlocksIt(t *testing.T) {
 }
 
 func TestASourceIsWrittenOnlyWhenThereIsNews(t *testing.T) {
-	inside(t, func(t *testing.T, h *hub) {
-		h.add("GitRepository", &sourcev1alpha1.GitRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "apps", UID: "g1", Generation: 1}})
-		key := types.NamespacedName{Namespace: "team", Name: "apps"}
-		check := func(o SourceOutcome) {
-			if err := h.reporter.Source(t.Context(), key, "g1", o); err != nil {
-				t.Error(err)
-			}
-		}
-		good := SourceOutcome{Generation: 1, Revision: "main@sha1:1", Ready: Finding{"True", "Reachable", ""}}
-		check(good)
-		check(good)
-		equal(t, "writes", []string{"GitRepository apps"}, h.counted())
-		check(SourceOutcome{Generation: 1, Ready: Finding{"False", "Unreachable", "no route"}})
-		equal(t, "writes", []string{"GitRepository apps"}, h.counted())
-		g, _ := h.GitRepository(key)
-		equal(t, "the revision that was last seen stays", "main@sha1:1", g.Status.Revision)
-		if err := h.reporter.Source(t.Context(), key, "another", good); !errors.Is(err, ErrGone) {
-			t.Errorf("a write about another object gave %v, want ErrGone", err)
-		}
-	})
+	for _, object := range []sourcev1alpha1.Source{
+		&sourcev1alpha1.GitRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "apps", UID: "g1", Generation: 1}},
+		&sourcev1alpha1.OCIRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "apps", UID: "g1", Generation: 1}},
+	} {
+		t.Run(object.SourceKind(), func(t *testing.T) {
+			inside(t, func(t *testing.T, h *hub) {
+				kind := object.SourceKind()
+				h.add(kind, object)
+				check := func(o SourceOutcome) {
+					if err := h.reporter.Source(t.Context(), object, o); err != nil {
+						t.Error(err)
+					}
+				}
+				good := SourceOutcome{Generation: 1, Revision: "main@sha1:1", Ready: Finding{"True", "Reachable", ""}}
+				check(good)
+				check(good)
+				equal(t, "writes", []string{kind + " apps"}, h.counted())
+				check(SourceOutcome{Generation: 1, Ready: Finding{"False", "Unreachable", "no route"}})
+				equal(t, "writes", []string{kind + " apps"}, h.counted())
+				found, _ := h.Source(kind, types.NamespacedName{Namespace: "team", Name: "apps"})
+				equal(t, "the revision that was last seen stays", "main@sha1:1", found.SourceStatus().Revision)
+				object.SetUID("another")
+				if err := h.reporter.Source(t.Context(), object, good); !errors.Is(err, ErrGone) {
+					t.Errorf("a write about another object gave %v, want ErrGone", err)
+				}
+			})
+		})
+	}
 }
 
 func TestNothingThatAnAgentSendsMakesAStatusThatIsRefused(t *testing.T) {

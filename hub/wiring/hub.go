@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
@@ -21,12 +22,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
+	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
 	"kumodo.io/convoy/hub/apiserver"
 	"kumodo.io/convoy/hub/cache"
 	"kumodo.io/convoy/hub/controller"
 	"kumodo.io/convoy/hub/controller/cluster"
-	"kumodo.io/convoy/hub/controller/gitrepository"
 	"kumodo.io/convoy/hub/controller/release"
+	sourcecontroller "kumodo.io/convoy/hub/controller/source"
 	"kumodo.io/convoy/hub/deliver"
 	"kumodo.io/convoy/hub/etcd"
 	"kumodo.io/convoy/hub/gateway"
@@ -207,7 +209,7 @@ func (h *hub) makeCache(context.Context) error {
 	storage := h.server.Storage()
 	h.cache = cache.New(cache.Options{
 		Clusters: storage.Clusters.ListWatch(), Releases: storage.Releases.ListWatch(),
-		GitRepositories: storage.GitRepositories.ListWatch(), Registerer: h.registry,
+		Sources: sourceLists(storage), Registerer: h.registry,
 	})
 	h.known.Store(h.cache)
 	return nil
@@ -278,7 +280,7 @@ func (h *hub) makeReporter(context.Context) error {
 	storage := h.server.Storage()
 	reportOptions := report.Options{
 		Releases: h.cache, Clusters: h.cache, Sources: h.cache, Memory: h.cache,
-		ReleaseStore: storage.Releases, ClusterStore: storage.Clusters, GitRepositoryStore: storage.GitRepositories,
+		ReleaseStore: storage.Releases, ClusterStore: storage.Clusters, SourceStores: sourceStores(storage),
 		Inventories: storage.Inventories, Orders: h.orders, Agents: h.agents, Registerer: h.registry,
 	}
 	if h.host != nil {
@@ -330,7 +332,11 @@ func (h *hub) startFlow(ctx context.Context) error {
 	}
 	releases := release.New(releaseOptions)
 	clusters := cluster.New(clusterOptions)
-	repositories := gitrepository.New(gitrepository.Options{Cache: h.cache, Checker: checker{h.sources}, Reporter: h.reporter})
+	reconcilers := map[string]*sourcecontroller.Reconciler{}
+	for _, kind := range sourcev1alpha1.Kinds() {
+		reconcilers[kind] = sourcecontroller.New(sourcecontroller.Options{Kind: kind, Cache: h.cache, Checker: checker{h.sources}, Reporter: h.reporter})
+		h.cache.OnSource(reconcilers[kind].Changed)
+	}
 
 	// Orders know of a Release before its controller looks at it.
 	h.orders.OnDone(releases.Done)
@@ -349,8 +355,7 @@ func (h *hub) startFlow(ctx context.Context) error {
 		}
 		h.gateway.ClusterChanged(string(next.UID))
 	})
-	h.cache.OnGitRepository(repositories.Changed)
-	h.cache.OnGitRepository(releases.SourceChanged)
+	h.cache.OnSource(releases.SourceChanged)
 
 	h.life.start(called("cache", h.cache.Run))
 	if err := h.life.wait(ctx, "the cache", h.cache.Ready()); err != nil {
@@ -367,7 +372,9 @@ func (h *hub) startFlow(ctx context.Context) error {
 		})
 	}
 	run("cluster", &clusters.Feed, clusters, clusterWorkers, func() []types.NamespacedName { return keysOf(h.cache.Clusters()) })
-	run("gitrepository", &repositories.Feed, repositories, sourceWorkers, func() []types.NamespacedName { return keysOf(h.cache.GitRepositories()) })
+	for kind, reconciler := range reconcilers {
+		run(strings.ToLower(kind), &reconciler.Feed, reconciler, sourceWorkers, func() []types.NamespacedName { return keysOf(h.cache.Sources(kind)) })
+	}
 	run("release", &releases.Feed, releases, releaseWorkers, func() []types.NamespacedName { return keysOf(h.cache.Releases()) })
 	h.life.start(called("reseal", h.resealLayers))
 	if h.collector != nil {

@@ -4,23 +4,36 @@ package wiring
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
+	clientcache "k8s.io/client-go/tools/cache"
+
 	"kumodo.io/convoy/api/source/v1alpha1"
+	"kumodo.io/convoy/hub/apiserver"
 	"kumodo.io/convoy/hub/controller/release"
+	"kumodo.io/convoy/hub/report"
 	"kumodo.io/convoy/hub/source"
 )
 
 // sources are the Release controller's view of the coordinator.
 type sources struct{ coordinator *source.Coordinator }
 
-func (s sources) Resolve(ctx context.Context, repository *v1alpha1.GitRepository, ref string, maxAge time.Duration) (release.Revision, error) {
-	revision, err := s.coordinator.Resolve(ctx, source.Want{Object: repository, Revision: ref}, maxAge)
-	return release.Revision{Display: revision.Display, Commit: revision.Key}, named(err)
+// errRevision: a revision that these sources did not give.
+var errRevision = errors.New("the revision is not from our sources")
+
+func (s sources) Resolve(ctx context.Context, object v1alpha1.Source, ref string, maxAge time.Duration) (release.Revision, error) {
+	revision, err := s.coordinator.Resolve(ctx, source.Want{Object: object, Revision: ref}, maxAge)
+	return release.Revision{Display: revision.Display, Commit: revision.Key, Detail: revision}, named(err)
 }
 
-func (s sources) Snapshot(ctx context.Context, repository *v1alpha1.GitRepository, revision release.Revision) (release.Snapshot, error) {
-	content, err := s.coordinator.Snapshot(ctx, source.Want{Object: repository}, source.Revision{Display: revision.Display, Key: revision.Commit})
+func (s sources) Snapshot(ctx context.Context, object v1alpha1.Source, revision release.Revision) (release.Snapshot, error) {
+	ours, ok := revision.Detail.(source.Revision)
+	if !ok {
+		return nil, fmt.Errorf("%w: %s", errRevision, revision.Display)
+	}
+	content, err := s.coordinator.Snapshot(ctx, source.Want{Object: object}, ours)
 	if err != nil {
 		return nil, named(err)
 	}
@@ -48,10 +61,28 @@ func named(err error) error {
 	return sourceError{err}
 }
 
-// checker is the GitRepository controller's view of the coordinator.
+// checker is the view of the coordinator that the controllers of sources have.
 type checker struct{ coordinator *source.Coordinator }
 
-func (c checker) Check(ctx context.Context, repository *v1alpha1.GitRepository) (string, error) {
-	revision, err := c.coordinator.Check(ctx, repository)
+func (c checker) Check(ctx context.Context, object v1alpha1.Source) (string, error) {
+	revision, err := c.coordinator.Check(ctx, object)
 	return revision.Display, err
+}
+
+// sourceLists are what the cache reads sources from.
+func sourceLists(storage apiserver.Storage) map[string]clientcache.ListerWatcher {
+	return map[string]clientcache.ListerWatcher{
+		v1alpha1.KindGitRepository: storage.GitRepositories.ListWatch(),
+		v1alpha1.KindHelmRegistry:  storage.HelmRegistries.ListWatch(),
+		v1alpha1.KindOCIRegistry:   storage.OCIRegistries.ListWatch(),
+	}
+}
+
+// sourceStores are where the reporter writes the status of sources.
+func sourceStores(storage apiserver.Storage) map[string]report.SourceStore {
+	return map[string]report.SourceStore{
+		v1alpha1.KindGitRepository: report.SourceStatus(storage.GitRepositories),
+		v1alpha1.KindHelmRegistry:  report.SourceStatus(storage.HelmRegistries),
+		v1alpha1.KindOCIRegistry:   report.SourceStatus(storage.OCIRegistries),
+	}
 }

@@ -59,20 +59,23 @@ func (r *Reconciler) ClusterChanged(old, next *corev1alpha1.Cluster) {
 	}
 }
 
-// SourceChanged is told of each change of a GitRepository in the cache.
-func (r *Reconciler) SourceChanged(old, next *sourcev1alpha1.GitRepository) {
-	repository := next
-	if repository == nil {
-		repository = old
+// SourceChanged is told of each change of a source in the cache.
+func (r *Reconciler) SourceChanged(old, next sourcev1alpha1.Source) {
+	object := next
+	if object == nil {
+		object = old
 	}
-	ready := func(g *sourcev1alpha1.GitRepository) bool {
-		return meta.IsStatusConditionPresentAndEqual(g.Status.Conditions, sourcev1alpha1.ConditionReady, metav1.ConditionTrue)
+	ready := func(status sourcev1alpha1.SourceStatus) bool {
+		return meta.IsStatusConditionPresentAndEqual(status.Conditions, sourcev1alpha1.ConditionReady, metav1.ConditionTrue)
 	}
-	if old != nil && next != nil && old.Generation == next.Generation && old.Status.Revision == next.Status.Revision &&
-		(ready(old) || !ready(next)) && len(old.Status.CheckedSecrets) == len(next.Status.CheckedSecrets) {
-		return
+	if old != nil && next != nil {
+		was, is := old.SourceStatus(), next.SourceStatus()
+		if old.GetGeneration() == next.GetGeneration() && was.Revision == is.Revision &&
+			(ready(was) || !ready(is)) && len(was.CheckedSecrets) == len(is.CheckedSecrets) {
+			return
+		}
 	}
-	for _, release := range r.Index.ReleasesBySource(corev1alpha1.SourceKindGitRepository, types.NamespacedName{Namespace: repository.Namespace, Name: repository.Name}) {
+	for _, release := range r.Index.ReleasesBySource(object.SourceKind(), types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}) {
 		r.Add(keyOf(release))
 	}
 }

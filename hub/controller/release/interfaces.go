@@ -20,7 +20,7 @@ import (
 type Cache interface {
 	Release(key types.NamespacedName) (*corev1alpha1.Release, bool)
 	Cluster(key types.NamespacedName) (*corev1alpha1.Cluster, bool)
-	GitRepository(key types.NamespacedName) (*sourcev1alpha1.GitRepository, bool)
+	Source(kind string, key types.NamespacedName) (sourcev1alpha1.Source, bool)
 }
 
 // Index finds the Releases that a change concerns.
@@ -34,15 +34,17 @@ type Index interface {
 type Revision struct {
 	// Display is for people, as in main@sha1:<commit>; Commit alone decides.
 	Display, Commit string
+	// Detail is the rooms' own.
+	Detail any
 }
 
 // Sources fetch. Errors that are a controller.Reasoned name their reason.
 type Sources interface {
-	// Resolve says where a ref is: that of the repository, or another one. The
+	// Resolve says where a ref is: that of the source, or another one. The
 	// remote is asked only when the answer that is known is older than maxAge.
-	Resolve(ctx context.Context, repository *sourcev1alpha1.GitRepository, ref string, maxAge time.Duration) (Revision, error)
+	Resolve(ctx context.Context, object sourcev1alpha1.Source, ref string, maxAge time.Duration) (Revision, error)
 	// Snapshot is the content at a revision.
-	Snapshot(ctx context.Context, repository *sourcev1alpha1.GitRepository, revision Revision) (Snapshot, error)
+	Snapshot(ctx context.Context, object sourcev1alpha1.Source, revision Revision) (Snapshot, error)
 }
 
 // Snapshot is the content of a source at one revision, shared by all who look.

@@ -16,7 +16,6 @@ import (
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
 	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
 	"kumodo.io/convoy/hub/controller"
-	"kumodo.io/convoy/hub/controller/gitrepository"
 	"kumodo.io/convoy/hub/report"
 )
 
@@ -32,8 +31,8 @@ func (r *Reconciler) look(ctx context.Context, w *work) error {
 		note.due = now.Add(interval(release))
 	}
 	source := release.Spec.Source
-	repository, ok := r.Cache.GitRepository(types.NamespacedName{Namespace: release.Namespace, Name: source.Name})
-	if !ok || source.Kind != corev1alpha1.SourceKindGitRepository {
+	object, ok := r.Cache.Source(source.Kind, types.NamespacedName{Namespace: release.Namespace, Name: source.Name})
+	if !ok {
 		w.fail(corev1alpha1.ReasonSourceNotFound, fmt.Sprintf("there is no %s %q", source.Kind, source.Name))
 		return nil
 	}
@@ -42,9 +41,9 @@ func (r *Reconciler) look(ctx context.Context, w *work) error {
 	case askRemote:
 		maxAge = 0
 	case w.fresh:
-		maxAge = gitrepository.Interval(repository) + revisionSlack
+		maxAge = object.SourceInterval() + revisionSlack
 	}
-	revision, err := r.Sources.Resolve(ctx, repository, source.Revision, maxAge)
+	revision, err := r.Sources.Resolve(ctx, object, source.Revision, maxAge)
 	if err != nil {
 		// Asked again until there is an answer: an old one would be no news.
 		note.due = time.Time{}
@@ -54,12 +53,12 @@ func (r *Reconciler) look(ctx context.Context, w *work) error {
 	if askRemote {
 		note.asked = asked
 	}
-	return r.hash(ctx, w, repository)
+	return r.hash(ctx, w, object)
 }
 
 // hash finds the hash of the inputs, without a look at the content where it is
 // known already.
-func (r *Reconciler) hash(ctx context.Context, w *work, repository *sourcev1alpha1.GitRepository) error {
+func (r *Reconciler) hash(ctx context.Context, w *work, object sourcev1alpha1.Source) error {
 	release, note := w.release, w.note
 	same := note.generation == release.Generation && note.commit == w.revision.Commit && note.inputs != ""
 	switch {
@@ -76,7 +75,7 @@ func (r *Reconciler) hash(ctx context.Context, w *work, repository *sourcev1alph
 		w.remember()
 		return nil
 	}
-	snapshot, err := r.Sources.Snapshot(ctx, repository, w.revision)
+	snapshot, err := r.Sources.Snapshot(ctx, object, w.revision)
 	if err != nil {
 		return w.failBy(ctx, err, corev1alpha1.ReasonFetchFailed)
 	}
@@ -154,12 +153,12 @@ func (r *Reconciler) render(ctx context.Context, w *work) error {
 	release := w.release
 	if w.snapshot == nil {
 		// The hash was known without a look at the content.
-		repository, ok := r.Cache.GitRepository(types.NamespacedName{Namespace: release.Namespace, Name: release.Spec.Source.Name})
+		object, ok := r.Cache.Source(release.Spec.Source.Kind, types.NamespacedName{Namespace: release.Namespace, Name: release.Spec.Source.Name})
 		if !ok {
 			w.fail(corev1alpha1.ReasonSourceNotFound, "the source was deleted")
 			return nil
 		}
-		snapshot, err := r.Sources.Snapshot(ctx, repository, w.revision)
+		snapshot, err := r.Sources.Snapshot(ctx, object, w.revision)
 		if err != nil {
 			return w.failBy(ctx, err, corev1alpha1.ReasonFetchFailed)
 		}

@@ -183,7 +183,7 @@ func (r *Reconciler) early(key types.NamespacedName, release *corev1alpha1.Relea
 	if release.Status.ObservedGeneration != 0 || r.Clock.Since(r.note(key, release.UID).first) >= arrivals {
 		return false
 	}
-	_, source := r.Cache.GitRepository(types.NamespacedName{Namespace: key.Namespace, Name: release.Spec.Source.Name})
+	_, source := r.Cache.Source(release.Spec.Source.Kind, types.NamespacedName{Namespace: key.Namespace, Name: release.Spec.Source.Name})
 	_, cluster := r.Cache.Cluster(types.NamespacedName{Namespace: key.Namespace, Name: release.Spec.ClusterRef.Name})
 	return !source || !cluster
 }

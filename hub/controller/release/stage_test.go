@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clientcache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
@@ -27,8 +28,8 @@ import (
 	"kumodo.io/convoy/hub/cache"
 	"kumodo.io/convoy/hub/controller"
 	"kumodo.io/convoy/hub/controller/cluster"
-	"kumodo.io/convoy/hub/controller/gitrepository"
 	"kumodo.io/convoy/hub/controller/release"
+	"kumodo.io/convoy/hub/controller/source"
 	"kumodo.io/convoy/hub/deliver"
 	"kumodo.io/convoy/hub/report"
 	"kumodo.io/convoy/pkg/tunnel"
@@ -90,7 +91,7 @@ type reasoned struct {
 func (r reasoned) Reason() string { return r.reason }
 
 // Resolve remembers nothing: each call that may not take any age asks.
-func (g *git) Resolve(_ context.Context, _ *sourcev1alpha1.GitRepository, _ string, maxAge time.Duration) (release.Revision, error) {
+func (g *git) Resolve(_ context.Context, _ sourcev1alpha1.Source, _ string, maxAge time.Duration) (release.Revision, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if maxAge == 0 {
@@ -99,13 +100,13 @@ func (g *git) Resolve(_ context.Context, _ *sourcev1alpha1.GitRepository, _ stri
 	return release.Revision{Display: "main@sha1:" + g.commit, Commit: g.commit}, g.failing
 }
 
-func (g *git) Check(context.Context, *sourcev1alpha1.GitRepository) (string, error) {
+func (g *git) Check(context.Context, sourcev1alpha1.Source) (string, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return "main@sha1:" + g.commit, g.failing
 }
 
-func (g *git) Snapshot(context.Context, *sourcev1alpha1.GitRepository, release.Revision) (release.Snapshot, error) {
+func (g *git) Snapshot(context.Context, sourcev1alpha1.Source, release.Revision) (release.Snapshot, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return snapshot(maps.Clone(g.content)), nil
@@ -198,7 +199,7 @@ func withHost(s *stage) { s.host = &namespaces{} }
 func (s *stage) start() {
 	s.t.Helper()
 	storage := s.server.Storage()
-	s.cache = cache.New(cache.Options{Clusters: storage.Clusters.ListWatch(), Releases: storage.Releases.ListWatch(), GitRepositories: storage.GitRepositories.ListWatch()})
+	s.cache = cache.New(cache.Options{Clusters: storage.Clusters.ListWatch(), Releases: storage.Releases.ListWatch(), Sources: map[string]clientcache.ListerWatcher{"GitRepository": storage.GitRepositories.ListWatch()}})
 	keys := s.server.Keyring
 	signWith := keys.OrderKey.Private
 	if s.signWith != nil {
@@ -211,7 +212,7 @@ func (s *stage) start() {
 	}
 	s.reporter = report.New(report.Options{
 		Releases: s.cache, Clusters: s.cache, Sources: s.cache, Memory: s.cache,
-		ReleaseStore: storage.Releases, ClusterStore: storage.Clusters, GitRepositoryStore: storage.GitRepositories, Inventories: storage.Inventories,
+		ReleaseStore: storage.Releases, ClusterStore: storage.Clusters, SourceStores: map[string]report.SourceStore{"GitRepository": report.SourceStatus(storage.GitRepositories)}, Inventories: storage.Inventories,
 		Orders: s.orders,
 	})
 	s.renderer = &renderer{}
@@ -224,7 +225,7 @@ func (s *stage) start() {
 		options.Namespaces, clusterOptions.Namespaces = s.host, s.host
 	}
 	releases, clusters := release.New(options), cluster.New(clusterOptions)
-	sources := gitrepository.New(gitrepository.Options{Cache: s.cache, Checker: s.git, Reporter: s.reporter})
+	sources := source.New(source.Options{Kind: "GitRepository", Cache: s.cache, Checker: s.git, Reporter: s.reporter})
 	s.orders.OnDone(releases.Done)
 	s.orders.OnCompared(s.reporter.Compared)
 	s.cache.OnRelease(s.reporter.ReleaseChanged)
@@ -233,8 +234,8 @@ func (s *stage) start() {
 	s.cache.OnCluster(s.reporter.ClusterChanged)
 	s.cache.OnCluster(clusters.Changed)
 	s.cache.OnCluster(releases.ClusterChanged)
-	s.cache.OnGitRepository(sources.Changed)
-	s.cache.OnGitRepository(releases.SourceChanged)
+	s.cache.OnSource(sources.Changed)
+	s.cache.OnSource(releases.SourceChanged)
 
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
 	group, ctx := errgroup.WithContext(ctx)
@@ -252,7 +253,7 @@ func (s *stage) start() {
 		})
 	}
 	run("cluster", &clusters.Feed, clusters, func() []types.NamespacedName { return keysOf(s.cache.Clusters()) })
-	run("gitrepository", &sources.Feed, sources, func() []types.NamespacedName { return keysOf(s.cache.GitRepositories()) })
+	run("gitrepository", &sources.Feed, sources, func() []types.NamespacedName { return keysOf(s.cache.Sources("GitRepository")) })
 	run("release", &releases.Feed, releases, func() []types.NamespacedName { return keysOf(s.cache.Releases()) })
 	s.stop = func() {
 		cancel()

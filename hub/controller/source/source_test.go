@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gitrepository
+package source
 
 import (
 	"context"
@@ -19,7 +19,8 @@ import (
 
 var key = types.NamespacedName{Namespace: "team", Name: "apps"}
 
-// world is a cache with one repository, a remote and a status.
+// world is a cache with one repository, a remote and a status. reporter is the
+// status: both have a method of one name.
 type world struct {
 	repository *v1alpha1.GitRepository
 	revision   string
@@ -28,16 +29,18 @@ type world struct {
 	outcomes   []report.SourceOutcome
 }
 
-func (w *world) GitRepository(types.NamespacedName) (*v1alpha1.GitRepository, bool) {
+func (w *world) Source(string, types.NamespacedName) (v1alpha1.Source, bool) {
 	return w.repository, w.repository != nil
 }
 
-func (w *world) Check(context.Context, *v1alpha1.GitRepository) (string, error) {
+func (w *world) Check(context.Context, v1alpha1.Source) (string, error) {
 	w.asked++
 	return w.revision, w.failing
 }
 
-func (w *world) Source(_ context.Context, _ types.NamespacedName, _ types.UID, outcome report.SourceOutcome) error {
+type reporter struct{ *world }
+
+func (w reporter) Source(_ context.Context, _ v1alpha1.Source, outcome report.SourceOutcome) error {
 	w.outcomes = append(w.outcomes, outcome)
 	return nil
 }
@@ -52,7 +55,7 @@ func newWorld() (*world, *Reconciler, *clocktesting.FakePassiveClock) {
 		Spec:       v1alpha1.GitRepositorySpec{Interval: &metav1.Duration{Duration: time.Minute}},
 	}}
 	clock := clocktesting.NewFakePassiveClock(time.Now())
-	return w, New(Options{Cache: w, Checker: w, Reporter: w, Clock: clock}), clock
+	return w, New(Options{Kind: v1alpha1.KindGitRepository, Cache: w, Checker: w, Reporter: reporter{w}, Clock: clock}), clock
 }
 
 func reconcileOnce(t *testing.T, r *Reconciler) time.Duration {
@@ -134,5 +137,29 @@ func TestAFailingSourceIsAskedSoonAndThenLessOften(t *testing.T) {
 	clock.SetTime(clock.Now().Add(2 * time.Minute))
 	if next := reconcileOnce(t, r); next != 2*time.Second {
 		t.Errorf("after a success the first pause is %s, want 2s", next)
+	}
+}
+
+func TestASourceThatTellsOfAChangeIsAskedAtOnce(t *testing.T) {
+	w, r, _ := newWorld()
+	reconcileOnce(t, r)
+	r.Told(key)
+	reconcileOnce(t, r)
+	reconcileOnce(t, r)
+	if w.asked != 2 {
+		t.Errorf("asked %d times, want 2: once, and once when it told", w.asked)
+	}
+}
+
+func TestASourceThatCanBeUsedSaysWhatWasSeen(t *testing.T) {
+	for object, want := range map[v1alpha1.Source]string{
+		&v1alpha1.GitRepository{}: "the ref was found",
+		&v1alpha1.OCIRegistry{}:   "the artifact was found",
+		&v1alpha1.HelmRegistry{Spec: v1alpha1.HelmRegistrySpec{URL: "https://charts.example"}}: "the index was read",
+		&v1alpha1.HelmRegistry{Spec: v1alpha1.HelmRegistrySpec{URL: "oci://charts.example"}}:   "the registry answers",
+	} {
+		if got := found(object); got != want {
+			t.Errorf("%s %s: %q, want %q", object.SourceKind(), object.SourceURL(), got, want)
+		}
 	}
 }
