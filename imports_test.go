@@ -46,8 +46,13 @@ var rules = []rule{
 		why: "hub and agent meet only in the messages of pkg/tunnel",
 	},
 	{
-		from: "/kubectl-convoy", never: []string{"/"}, but: []string{"/api", "/pkg", "/kubectl-convoy", "/charts"},
-		why: "the plugin speaks to API servers only, and prints what the agent's chart renders",
+		from: "/kubectl-convoy", never: []string{"/"}, but: []string{"/api", "/pkg", "/kubectl-convoy", "/charts", "/hub/render/content", "/hub/render/files", "/hub/render/facts"},
+		why: "the plugin speaks to API servers only, prints what the agent's chart renders, and of the hub has what is pure in its renderer",
+	},
+	{
+		from: "/hub/render/content", never: []string{"/hub", "k8s.io/client-go"},
+		but: []string{"/hub/render/content", "/hub/render/facts", "/hub/render/files", "/hub/render/helm", "/hub/render/kustomize", "/hub/render/mutate"},
+		why: "a laptop renders with the same code, and has no hub",
 	},
 	{
 		from: "/pkg/engine", never: []string{"/pkg/state"},

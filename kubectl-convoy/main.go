@@ -7,7 +7,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -22,10 +24,23 @@ func main() {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	err := newCommand(streams).ExecuteContext(ctx)
 	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
+	os.Exit(exit(err, os.Stderr))
+}
+
+// exit tells an error and gives the code to end with.
+func exit(err error, to io.Writer) int {
+	if err == nil {
+		return 0
 	}
+	code := 1
+	var coded *exitError
+	if errors.As(err, &coded) {
+		code = coded.code
+	}
+	if !errors.Is(err, errDifferent) {
+		fmt.Fprintln(to, "error:", err)
+	}
+	return code
 }
 
 // newCommand returns the root command with all verbs.
@@ -42,6 +57,6 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	root.AddCommand(newJoin(flags, streams), newSync(flags, streams), newPreview(flags, streams), newConfirm(flags, streams), newRevoke(flags, streams), newKeys(flags, streams), newBackup(flags, streams), newRestore(flags, streams), newVersion(streams))
+	root.AddCommand(newJoin(flags, streams), newSync(flags, streams), newPreview(flags, streams), newRender(flags, streams), newConfirm(flags, streams), newRevoke(flags, streams), newKeys(flags, streams), newBackup(flags, streams), newRestore(flags, streams), newVersion(streams))
 	return root
 }
