@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"kumodo.io/convoy/e2e/harness"
+	"kumodo.io/convoy/e2e/registry"
+)
+
+// Two registries serve all tests: one that lets delete, and one that does not.
+var deleting, keeping *registry.Registry
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) //nolint:usetesting // a TestMain has no test
+	defer cancel()
+	fail := func(err error) int {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	supervisor, err := harness.NewSupervisor(ctx, "")
+	if err != nil {
+		return fail(err)
+	}
+	defer supervisor.Close() //nolint:errcheck // the tests have been told what went wrong
+	if deleting, err = registry.Start(ctx, supervisor, supervisor.Dir(), registry.Options{Name: "deleting"}); err != nil {
+		return fail(err)
+	}
+	if keeping, err = registry.Start(ctx, supervisor, supervisor.Dir(), registry.Options{Name: "keeping", KeepAll: true}); err != nil {
+		return fail(err)
+	}
+	return m.Run()
+}
