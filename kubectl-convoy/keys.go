@@ -233,8 +233,8 @@ func (k *keys) unneeded(ctx context.Context, set, id string, data map[string][]b
 	}
 	what := map[string]string{
 		keyset.HubCA: "Clusters whose agent has not been here since the hub started with the new CA (kubectl get clusters -A)",
-		keyset.OrderKey: "Releases whose order it signed: orders are signed anew in the minutes after the hub's start, in manual mode with a sync, " +
-			"and once a Release can be rendered; status.order.keyID tells which",
+		keyset.OrderKey: "Releases whose order it signed: orders are signed anew in the minutes after the hub's start while their agent is there, " +
+			"in manual mode with a sync; status.order.keyID tells which",
 		keyset.SealingKey: "sealed layers that it encrypted: they are sealed anew after the hub's start, and its log says what could not be read",
 	}[set]
 	return fmt.Errorf("%w by %d %s; --force retires it nevertheless", errInUse, key.InUse, what)

@@ -196,8 +196,11 @@ func (r *Reconciler) finish(w *work, ready bool) {
 	if !current {
 		// What is enforced stays enforced, under the policy of now.
 		if isOrdered && types.UID(ordered.ClusterUID) == w.cluster.UID {
-			if ordered.Policy != policy && (policy.Automatic || ordered.Policy.Automatic) {
+			switch {
+			case ordered.Policy != policy && (policy.Automatic || ordered.Policy.Automatic):
 				r.order(w, *enforced(ordered), policy)
+			case old:
+				r.signAnew(w, ordered, policy)
 			}
 			if !policy.Automatic && status.RenderRef != ordered.Objects.Digest {
 				w.outcome.Waiting = manualSync(status.SourceRevision)
@@ -217,12 +220,20 @@ func (r *Reconciler) finish(w *work, ready bool) {
 	switch {
 	case d.order != nil:
 		r.order(w, *d.order, policy)
-	case old && isOrdered && policy.Automatic:
-		// Its key is to be retired some day. In manual mode that waits for a sync: an
-		// order applies.
-		if w.soon = !r.resign.AllowN(r.Clock.Now(), 1); !w.soon {
-			r.order(w, *enforced(ordered), policy)
-		}
+	case old && isOrdered:
+		r.signAnew(w, ordered, policy)
+	}
+}
+
+// signAnew makes the same order again, with the current key, when its turn has come:
+// the key that signed it is to be retired some day. In manual mode that waits for a
+// sync: an order applies.
+func (r *Reconciler) signAnew(w *work, ordered tunnel.Order, policy tunnel.Policy) {
+	if !policy.Automatic {
+		return
+	}
+	if w.soon = !r.resign.AllowN(r.Clock.Now(), 1); !w.soon {
+		r.order(w, *enforced(ordered), policy)
 	}
 }
 
