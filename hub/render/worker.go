@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"sync"
 
@@ -54,6 +55,9 @@ func Main(args []string, stdin io.Reader, stdout io.Writer) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	// Helm warns of values through it, and what a worker writes last is repeated when
+	// it dies.
+	log.SetOutput(io.Discard)
 	if err := worker.Serve(stdin, stdout, limits, work); err != nil {
 		return 1
 	}
@@ -108,8 +112,8 @@ func renderTar(call *worker.Call, job *workerJob) (*content.Result, error) {
 	}
 	var mu sync.Mutex // files are parsed side by side
 	return content.Render(job.Job, tree, func(name string) {
-		if !large[name] {
-			return
+		if !large[name] && manifest.IsManifest(name) {
+			return // charts and kustomizations are announced whatever their size
 		}
 		mu.Lock()
 		defer mu.Unlock()
