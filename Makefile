@@ -99,11 +99,16 @@ test-packaging: test-parity ## Charts against Helm, overlays against kustomize; 
 	@go test -C hack/images -timeout 20m ./...
 
 .PHONY: test-parity
-test-parity: bin/helm ## Our renders against those of `helm template`, run beside them (UPDATE=1 writes down what it says).
+test-parity: bin/helm bin/kustomize ## Our renders against those of `helm template` and `kustomize build`, run beside them (UPDATE=1 writes down what they say).
 	@CONVOY_PARITY_HELM=$(CURDIR)/bin/helm CONVOY_PARITY_UPDATE=$(UPDATE) go test -count=1 -run HelmTemplate ./hub/render/helm
+	@CONVOY_PARITY_KUSTOMIZE=$(CURDIR)/bin/kustomize CONVOY_PARITY_UPDATE=$(UPDATE) go test -count=1 -run KustomizeBuild ./hub/render/kustomize
 
 bin/helm: hack/parity/go.mod
 	@go build -C hack/parity -o ../../$@ helm.sh/helm/v3/cmd/helm
+	@touch $@
+
+bin/kustomize: hack/parity/go.mod
+	@go build -C hack/parity -o ../../$@ sigs.k8s.io/kustomize/kustomize/v5
 	@touch $@
 
 .PHONY: test-e2e

@@ -85,7 +85,9 @@ func build(w *walk, folder string) (built resmap.ResMap, err error) {
 			built, err = nil, failed(folder, fmt.Errorf("gave up: %v", r))
 		}
 	}()
-	built, err = krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(system, path.Join(mount, folder))
+	options := krusty.MakeDefaultOptions()
+	options.Reorder = krusty.ReorderOptionUnspecified // as `kustomize build`; a warning goes out otherwise
+	built, err = krusty.MakeKustomizer(options).Run(system, path.Join(mount, folder))
 	if err != nil {
 		return nil, failed(folder, err)
 	}
