@@ -39,6 +39,8 @@ func run(args []string) int {
 			return render.Main(args[1:], os.Stdin, os.Stdout)
 		case source.WorkerName:
 			return source.Main(args[1:], os.Stdin, os.Stdout)
+		case wiring.ExportName:
+			return export(args[1:])
 		}
 	}
 	if len(args) == 1 && args[0] == "--version" {
@@ -65,6 +67,18 @@ func run(args []string) int {
 		return 1
 	}
 	log.Info("The hub has ended")
+	return 0
+}
+
+// export writes renders as an OCI layout, and gives an exit code.
+func export(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	err := wiring.Export(ctx, args, os.Stdout)
+	if err != nil && !errors.Is(err, pflag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "convoy-hub:", err)
+		return 1
+	}
 	return 0
 }
 

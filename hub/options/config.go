@@ -59,6 +59,9 @@ type Config struct {
 	Resync                    time.Duration
 	// StoreSweep is how often unused renders are collected; 0: never.
 	StoreSweep time.Duration
+	// RenderStore says where renders are, if not in StoreDir, which then only takes
+	// what is being written.
+	RenderStore RenderStore
 }
 
 // Gateway is where agents dial in.
@@ -189,6 +192,7 @@ func (c Completed) Validate() []error {
 	if err := gatewayURL(c.GatewayURL); err != nil {
 		errs = append(errs, fmt.Errorf("--gateway-url: %w", err))
 	}
+	errs = append(errs, c.RenderStore.validate()...)
 	return append(errs, c.API.Validate()...)
 }
 
@@ -207,7 +211,7 @@ func (c Completed) Config() (*Config, error) {
 		LogJSON:     c.LogFormat == LogJSON,
 		Verbosity:   c.Verbosity,
 		SourceAllow: c.allow, ClusterAllow: c.clusterAllow,
-		Resync: c.Resync, StoreSweep: c.StoreSweep,
+		Resync: c.Resync, StoreSweep: c.StoreSweep, RenderStore: c.RenderStore,
 	}
 	if c.EmbeddedEtcd {
 		out.EtcdDir = filepath.Join(c.DataDir, "etcd")

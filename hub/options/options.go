@@ -68,6 +68,8 @@ type Options struct {
 	Roles            string
 	Resync           time.Duration
 	StoreSweep       time.Duration
+
+	RenderStore RenderStore
 }
 
 // New gives the defaults.
@@ -123,6 +125,8 @@ func (o *Options) Flags() *cliflag.NamedFlagSets {
 
 	source := f.FlagSet("source")
 	source.StringSliceVar(&o.SourceAllowCIDR, "source-allow-cidr", o.SourceAllowCIDR, "Address ranges that sources may be fetched from although they are loopback, link-local or the host's, as in 127.0.0.0/8. Opens plain http for them too.")
+
+	o.RenderStore.addFlags(f.FlagSet("render store"))
 
 	cluster := f.FlagSet("cluster")
 	cluster.StringSliceVar(&o.ClusterAllowCIDR, "cluster-allow-cidr", o.ClusterAllowCIDR, "Address ranges that the kubeconfigs of agentless Clusters may lead to although they are loopback, link-local or the host's Services.")

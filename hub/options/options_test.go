@@ -48,6 +48,9 @@ func TestWhatTheHubRefusesToStartWith(t *testing.T) {
 		"a gateway address without a port":                   {args: append(good, "--gateway-addr=here"), want: ErrInvalid, text: "--gateway-addr"},
 		"an observer's address without a port":               {args: append(good, "--serve-addr=here"), want: ErrInvalid, text: "--serve-addr"},
 		"an observer that would be asked over TLS":           {args: append(good, "--observer-url=https://observer:8080"), want: ErrInvalid, text: "--observer-url"},
+		"renders at what is no registry":                     {args: append(good, "--render-store-url=https://host/x"), want: ErrInvalid, text: "oci://HOST/PATH"},
+		"renders at a registry without a path":               {args: append(good, "--render-store-url=oci://host"), want: ErrInvalid, text: "oci://HOST/PATH"},
+		"credentials for no registry":                        {args: append(good, "--render-store-docker-config=/d"), want: ErrInvalid, text: "--render-store-url"},
 		"an observer below a path":                           {args: append(good, "--observer-url=http://observer:8080/x"), want: ErrInvalid, text: "--observer-url"},
 		"a resync that would keep the hub busy with nothing": {args: append(good, "--resync=1s"), want: ErrInvalid, text: "--resync"},
 	} {

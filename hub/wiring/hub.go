@@ -38,7 +38,6 @@ import (
 	"kumodo.io/convoy/hub/report"
 	"kumodo.io/convoy/hub/source"
 	"kumodo.io/convoy/hub/store"
-	"kumodo.io/convoy/hub/store/file"
 	"kumodo.io/convoy/pkg/tunnel"
 	"kumodo.io/convoy/pkg/version"
 )
@@ -216,7 +215,7 @@ func (h *hub) makeCache(context.Context) error {
 }
 
 func (h *hub) openStore(context.Context) error {
-	backend, err := file.New(h.config.StoreDir)
+	backend, err := h.openBackend()
 	if err != nil {
 		return fmt.Errorf("open the store: %w", err)
 	}

@@ -60,6 +60,15 @@ func New(dir string) (*Backend, error) {
 	return &Backend{dir: dir, clock: clock.RealClock{}}, nil
 }
 
+// Beside opens a folder that another process may have. What it gives is for reading
+// only.
+func Beside(dir string) (*Backend, error) {
+	if _, err := os.Stat(filepath.Join(dir, "blobs")); err != nil {
+		return nil, fmt.Errorf("render store: %w", err)
+	}
+	return &Backend{dir: dir, clock: clock.RealClock{}}, nil
+}
+
 // path of a blob. Names are made by package store; the check is a second lock.
 func (b *Backend) path(name string) (string, error) {
 	folder, digits, ok := strings.Cut(name, "/")
