@@ -61,6 +61,9 @@ func openCache(dir string, most int64, clock clock.PassiveClock, m *metrics) (*c
 		return nil, fmt.Errorf("cache of sources: %w", err)
 	}
 	for _, entry := range found {
+		if entry.Name() == imagesName {
+			continue
+		}
 		path := filepath.Join(dir, entry.Name())
 		size, used, err := measure(path)
 		if err != nil || strings.HasPrefix(entry.Name(), tempPrefix) {
@@ -128,6 +131,9 @@ func (c *cache) get(name string) *snapshot.Snapshot {
 	}
 	return entry.open
 }
+
+// path of a snapshot's folder.
+func (c *cache) path(name string) string { return filepath.Join(c.dir, name) }
 
 // temp makes a folder for a snapshot that is being fetched.
 func (c *cache) temp() (string, error) { return os.MkdirTemp(c.dir, tempPrefix) }

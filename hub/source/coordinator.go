@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	"k8s.io/utils/clock"
 
+	"kumodo.io/convoy/api/source/v1alpha1"
 	"kumodo.io/convoy/hub/source/address"
 	"kumodo.io/convoy/hub/source/snapshot"
 	"kumodo.io/convoy/hub/worker"
@@ -30,6 +31,9 @@ type Options struct {
 	Allow, Deny []netip.Prefix
 	// Secrets of the host cluster.
 	Secrets SecretGetter
+	// Registries of a namespace: their credentials are for the dependencies of charts
+	// that come from the same host. Nil: there are none.
+	Registries func(namespace string) []v1alpha1.Source
 	// Worker is the program of the fetch worker; the zero value is the running one.
 	Worker worker.Command
 	// Clock is the real one by default.
@@ -47,11 +51,15 @@ type Coordinator struct {
 	metrics *metrics
 	cache   *cache
 
+	registries func(namespace string) []v1alpha1.Source
+
 	resolving *semaphore.Weighted
 	fetching  *semaphore.Weighted
 	hosts     *hosts
 	resolves  flights[Revision]
 	snapshots flights[*Snapshot]
+	digests   flights[string]
+	images    *images
 
 	ctx    context.Context // of all flights; ends with Run
 	cancel context.CancelFunc
@@ -89,7 +97,12 @@ func New(o Options) (*Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
+	images, err := openImages(cache.path(imagesName))
+	if err != nil {
+		return nil, err
+	}
 	c := &Coordinator{
+		registries: o.Registries, images: images,
 		policy:  address.Policy{Allow: o.Allow, Deny: o.Deny},
 		secrets: o.Secrets, command: o.Worker, clock: o.Clock, metrics: m, cache: cache,
 		resolving: semaphore.NewWeighted(maxResolves), fetching: semaphore.NewWeighted(maxFetches),
@@ -109,7 +122,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	c.closed = true
 	c.life.Unlock()
 	c.group.Wait()
-	return nil
+	return c.images.close()
 }
 
 // begin counts a flight, unless the Coordinator has ended.

@@ -39,8 +39,12 @@ type host struct {
 	until time.Time // it wants to be left alone until then
 }
 
-// enter waits for a place. leave is told what came of the visit.
+// enter waits for a place. leave is told what came of the visit. Where it is not known
+// beforehand who is visited, the name is empty and there is no bound.
 func (h *hosts) enter(ctx context.Context, name string, what visit) (leave func(error), err error) {
+	if name == "" {
+		return func(error) {}, nil
+	}
 	at := h.hold(name)
 	if err := h.closed(name, at); err != nil {
 		h.release(name, at, nil)

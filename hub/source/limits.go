@@ -26,6 +26,13 @@ const (
 	// maxKnown is how many (source, ref) pairs are remembered.
 	maxKnown = 50_000
 
+	// maxImages are remembered with their digests; the older half goes when there are
+	// more. maxImagesBytes of the file that has them.
+	maxImages      = 20_000
+	maxImagesBytes = 16 << 20
+	// maxRegistries of a namespace whose credentials are offered to a chart's dependencies.
+	maxRegistries = 64
+
 	// firstPause after a remote failed, doubled with each further failure up to
 	// lastPause. In between the failure is answered without asking again.
 	firstPause = 5 * time.Second

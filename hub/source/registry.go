@@ -82,7 +82,7 @@ func (c *Coordinator) chartJob(ctx context.Context, o *v1alpha1.HelmRegistry, re
 	}
 	keys, err := c.keys(ctx, o)
 	chart := revision.chart
-	return fetchJob{Registry: &registry.Job{Remote: remote, Chart: &chart, Keys: keys}}, err
+	return fetchJob{Registry: &registry.Job{Remote: remote, Chart: &chart, Verify: verifyOf(o) != nil, Keys: keys}}, err
 }
 
 func (c *Coordinator) readArtifact(o *v1alpha1.OCIRegistry, w Want) (question, error) {
@@ -124,7 +124,8 @@ func (c *Coordinator) artifactJob(ctx context.Context, o *v1alpha1.OCIRegistry, 
 		return fetchJob{}, err
 	}
 	keys, err := c.keys(ctx, o)
-	return fetchJob{Registry: &registry.Job{Remote: remote, Artifact: &oci.Resolved{Display: revision.Display, Digest: revision.Key}, Keys: keys}}, err
+	artifact := &oci.Resolved{Display: revision.Display, Digest: revision.Key}
+	return fetchJob{Registry: &registry.Job{Remote: remote, Artifact: artifact, Verify: verifyOf(o) != nil, Keys: keys}}, err
 }
 
 // errNoDigest: there is nothing that a signature could be about.
