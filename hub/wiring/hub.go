@@ -250,7 +250,7 @@ func (h *hub) startSources(context.Context) error {
 	}
 	coordinator, err := source.New(source.Options{
 		CacheDir: h.config.SourceDir, Allow: h.config.SourceAllow, Deny: serviceRange(os.Getenv("KUBERNETES_SERVICE_HOST")),
-		Secrets: h.secrets, Registerer: h.registry,
+		Secrets: h.secrets, Registries: h.registriesOf, Registerer: h.registry,
 	})
 	if err != nil {
 		return fmt.Errorf("make the coordinator of sources: %w", err)
