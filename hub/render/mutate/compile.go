@@ -33,7 +33,7 @@ func compile(text string, r *run) (*template.Template, error) {
 	if rw.err != nil {
 		return nil, rw.err
 	}
-	return template.New("text").Funcs(known).AddParseTree("text", tree)
+	return template.New("text").Funcs(known).Funcs(r.internals()).AddParseTree("text", tree)
 }
 
 // builtins are the functions of the library that may be used. Those that could grow a

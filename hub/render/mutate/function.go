@@ -13,12 +13,15 @@ import (
 	"kumodo.io/convoy/pkg/manifest"
 )
 
+// internals are what compile puts into templates; texts cannot name them.
+func (r *run) internals() template.FuncMap {
+	return template.FuncMap{"get": r.get, "text": text, "keep": r.keep, "step": r.step}
+}
+
 // functions of templates. All are pure; none knows the time, chance, the environment
 // or a file. docs/spec/content.md lists them. Errors repeat no value.
 func (r *run) functions() template.FuncMap {
 	return template.FuncMap{
-		"get": r.get, "text": text, "keep": r.keep, "step": r.step, // what rewriting uses
-
 		"lower": strings.ToLower, "upper": strings.ToUpper, "trim": strings.TrimSpace,
 		"trimPrefix": func(prefix, s string) string { return strings.TrimPrefix(s, prefix) },
 		"trimSuffix": func(suffix, s string) string { return strings.TrimSuffix(s, suffix) },
