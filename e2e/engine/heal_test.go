@@ -34,6 +34,11 @@ func testADeletedObjectIsMadeAgain(t *testing.T) {
 	if !strings.Contains(r.Operation.Message, "was deleted, made again") {
 		t.Errorf("the operation says %q", r.Operation.Message)
 	}
+	// What was acknowledged before names an object that is gone.
+	is := string(b.get(configmaps, ns, "one").GetUID())
+	b.report("uid-heal-delete", "the inventory with the new UID", func(r tunnel.Report) bool {
+		return len(r.Inventory) == 1 && r.Inventory[0].UID == is
+	})
 }
 
 func TestADeletedNamespaceComesBackWithAllInIt(t *testing.T) {

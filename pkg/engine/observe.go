@@ -71,6 +71,9 @@ func (r *release) accept(o *object, live map[string]any) {
 	o.want, o.applied, o.problem = p, true, nil
 	newer := !o.seen || !o.is(uid) || rv == 0 || rv >= o.rv
 	if o.uid != uid {
+		if o.uid != "" {
+			r.inventoryNew, r.inventorySent = true, 0 // what was told names an object that is gone
+		}
 		o.uid = uid
 	}
 	if newer {
