@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"cmp"
 	"iter"
-	"regexp"
 	"slices"
 	"strings"
 	"text/template/parse"
@@ -25,15 +24,24 @@ var impure = map[string]bool{
 	"genSelfSignedCert": true, "genSelfSignedCertWithKey": true, "genSignedCert": true, "genSignedCertWithKey": true, "htpasswd": true,
 }
 
-// impureWord finds any of them as a word.
-var impureWord = func() *regexp.Regexp {
-	var words []string
-	for name := range impure {
-		words = append(words, name)
+// namesImpure finds any of them as a word.
+func namesImpure(text string) bool {
+	begin := 0
+	for i := 0; i <= len(text); i++ {
+		if i < len(text) && inWord(text[i]) {
+			continue
+		}
+		if impure[text[begin:i]] {
+			return true
+		}
+		begin = i + 1
 	}
-	slices.SortFunc(words, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-	return regexp.MustCompile(`\b(` + strings.Join(words, "|") + `)\b`)
-}()
+	return false
+}
+
+func inWord(c byte) bool {
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
 
 // words are the places of a chart where something random may be asked for.
 //
@@ -80,11 +88,16 @@ func findImpure(c *chart.Chart, values map[string]any) *words {
 	usesTpl := false
 	var spoken []string // texts in templates
 	for file := range templates(c) {
-		scan, err := scanTemplate(string(file.Data))
+		text := string(file.Data)
+		usesTpl = usesTpl || strings.Contains(text, "tpl")
+		if !namesImpure(text) {
+			continue // most templates: nothing to parse for
+		}
+		scan, err := scanTemplate(text)
 		if err != nil {
 			continue // the engine will say what is wrong
 		}
-		usesTpl = usesTpl || scan.tpl
+		found.elsewhere = found.elsewhere || scan.lost
 		spoken = append(spoken, scan.texts...)
 		if len(scan.places) > 0 {
 			found.edits = append(found.edits, edit{file: file, plain: file.Data, barred: bar(file.Data, scan.places)})
@@ -94,10 +107,10 @@ func findImpure(c *chart.Chart, values map[string]any) *words {
 		return found
 	}
 	for text := range others(c, values) {
-		found.elsewhere = found.elsewhere || strings.Contains(text, "{{") && impureWord.MatchString(text)
+		found.elsewhere = found.elsewhere || strings.Contains(text, "{{") && namesImpure(text)
 	}
 	for _, text := range spoken {
-		found.elsewhere = found.elsewhere || impureWord.MatchString(text)
+		found.elsewhere = found.elsewhere || namesImpure(text)
 	}
 	return found
 }
@@ -124,7 +137,8 @@ type scan struct {
 	text   string
 	places []place
 	texts  []string
-	tpl    bool
+	// lost: a name stands where it was not found in the text.
+	lost bool
 }
 
 // scanTemplate parses a template as the engine does, whatever functions it names.
@@ -196,7 +210,6 @@ func (s *scan) pipe(pipe *parse.PipeNode) {
 }
 
 func (s *scan) identifier(n *parse.IdentifierNode) {
-	s.tpl = s.tpl || n.Ident == "tpl"
 	if !impure[n.Ident] {
 		return
 	}
@@ -204,8 +217,7 @@ func (s *scan) identifier(n *parse.IdentifierNode) {
 		s.places = append(s.places, place{at: at, length: len(n.Ident)})
 		return
 	}
-	// Not to know where it stands is to know that it may be called.
-	s.tpl, s.texts = true, append(s.texts, n.Ident)
+	s.lost = true
 }
 
 // templates gives the templates of a chart and its subcharts, each once.

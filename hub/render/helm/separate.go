@@ -53,7 +53,7 @@ func nothing(document string) bool {
 	content := ""
 	for line := range strings.Lines(document) {
 		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "#") || line == "..." {
+		if line == "" || strings.HasPrefix(line, "#") || line == "..." || line == "---" {
 			continue
 		}
 		if content != "" {
