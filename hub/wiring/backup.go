@@ -6,11 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/types"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/hub/apiserver"
@@ -126,28 +124,6 @@ func (h *hub) signedWith() map[string]int64 {
 		}
 	}
 	return counts
-}
-
-// seen are the Clusters whose agent has been here since this process began.
-type seen struct {
-	mu   sync.Mutex
-	uids map[types.UID]struct{}
-}
-
-func (s *seen) add(uid types.UID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.uids == nil {
-		s.uids = map[types.UID]struct{}{}
-	}
-	s.uids[uid] = struct{}{}
-}
-
-func (s *seen) has(uid types.UID) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, ok := s.uids[uid]
-	return ok
 }
 
 // resealLayers seals again, once, what an old key sealed. What could not be sealed

@@ -348,6 +348,7 @@ func (h *hub) startFlow(ctx context.Context) error {
 	h.cache.OnCluster(clusters.Changed)
 	h.cache.OnCluster(releases.ClusterChanged)
 	h.cache.OnCluster(h.engines.Changed)
+	h.cache.OnCluster(h.seen.clusterChanged)
 	h.cache.OnCluster(func(old, next *v1alpha1.Cluster) {
 		if next == nil {
 			next = old
