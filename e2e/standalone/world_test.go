@@ -60,12 +60,13 @@ type world struct {
 	client                dynamic.Interface
 	etcd                  *clientv3.Client
 	starts                int
+	more                  []string // arguments of the hub
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, more ...string) *world {
 	t.Helper()
 	ctx := t.Context()
-	w := &world{t: t, dir: t.TempDir()}
+	w := &world{t: t, dir: t.TempDir(), more: more}
 	var err error
 	w.programs, err = install.Build(ctx)
 	w.must(err)
@@ -141,11 +142,11 @@ func (w *world) startHub() {
 	var err error
 	w.hub, err = w.supervisor.Start(ctx, harness.Program{
 		Name: fmt.Sprintf("hub-%d", w.starts), Path: w.programs.Hub,
-		Args: []string{
+		Args: append([]string{
 			"--standalone", "--data-dir=" + w.data(), "--secure-port=" + strconv.Itoa(w.api), "--gateway-addr=" + loopback(w.gateway),
 			"--metrics-addr=" + loopback(w.metrics), "--source-allow-cidr=127.0.0.0/8", "--log-format=json",
 			"--standalone-secrets-dir=" + filepath.Join(w.dir, "secrets"), "--resync=10s",
-		},
+		}, w.more...),
 	})
 	w.must(err)
 	w.must(wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
