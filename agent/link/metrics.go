@@ -21,6 +21,7 @@ type metrics struct {
 	layers    *prometheus.CounterVec
 	refused   *prometheus.GaugeVec
 	foreign   prometheus.Gauge
+	headEnd   prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer, l *Link) *metrics {
@@ -61,8 +62,11 @@ func newMetrics(reg prometheus.Registerer, l *Link) *metrics {
 		foreign: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "convoy_link_foreign_token", Help: "1 while there is a join token for another Cluster than the one joined as.",
 		}),
+		headEnd: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "convoy_link_head_expiry_timestamp_seconds", Help: "End of the newest signed list of orders that was believed, 0 before the first. In the past, with a session: orders may be held back.",
+		}),
 	}
-	reg.MustRegister(m.sessions, m.failures, m.orders, m.heads, m.blobs, m.blobBytes, m.reports, m.renewals, m.held, m.layers, m.refused, m.foreign,
+	reg.MustRegister(m.sessions, m.failures, m.orders, m.heads, m.blobs, m.blobBytes, m.reports, m.renewals, m.held, m.layers, m.refused, m.foreign, m.headEnd,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "convoy_link_connected", Help: "1 while there is a session.",
 		}, func() float64 {

@@ -162,6 +162,7 @@ func (s *session) takeHead(ctx context.Context, signed tunnel.Signed, known map[
 		return fmt.Errorf("%w: %d signed for, %d delivered", ErrIncomplete, head.Count, len(known))
 	}
 	count("accepted")
+	s.link.metrics.headEnd.Set(float64(head.ExpiresAt.Unix()))
 	s.link.opts.Engine.Head(head, maps.Clone(known))
 	return nil
 }

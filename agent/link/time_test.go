@@ -18,11 +18,11 @@ import (
 )
 
 // fake runs a test under a fake clock, with hub and agent on pipes.
-func fake(t *testing.T, test func(t *testing.T, r *rig)) {
+func fake(t *testing.T, test func(t *testing.T, r *rig), changes ...func(*gatewaytest.Hub, *gateway.Options)) {
 	t.Helper()
 	gatewaytest.FakeClock(t, func(t *testing.T) {
 		pipes := gatewaytest.NewPipes()
-		r := setUp(t, func(_ *gatewaytest.Hub, o *gateway.Options) { o.Listener, o.Plain = pipes, true })
+		r := setUp(t, append(changes, func(_ *gatewaytest.Hub, o *gateway.Options) { o.Listener, o.Plain = pipes, true })...)
 		r.dial.Store(&dialer{pipes.Dial})
 		r.options.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			return r.dial.Load().dial(ctx, network, addr)
