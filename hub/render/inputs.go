@@ -151,12 +151,3 @@ func (j *Job) value(ctx context.Context, name string) (value string, there bool,
 	}
 	return "", false, nil
 }
-
-// ManifestsHash is the InputsHash of manifests.
-func (r *Renderer) ManifestsHash(pathDigest, namespace string) string {
-	sum := sha256.New()
-	for _, field := range [][2]string{{"path", pathDigest}, {"content", content.Manifests}, {"namespace", namespace}} {
-		fmt.Fprintf(sum, "%s %q\n", field[0], field[1])
-	}
-	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
-}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"kumodo.io/convoy/hub/controller/release"
 	"kumodo.io/convoy/hub/source"
 )
 
@@ -44,6 +45,41 @@ func (h hostSecrets) GetSecret(ctx context.Context, namespace, name string) (map
 		return nil, fmt.Errorf("read Secret %s: %w", name, err)
 	}
 	return secret.Data, nil
+}
+
+// hostTexts reads what Releases refer to, by name alone.
+type hostTexts struct {
+	configMaps typedcorev1.ConfigMapsGetter // nil: there is no host
+	secrets    source.SecretGetter
+}
+
+func (h hostTexts) ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error) {
+	if h.configMaps == nil {
+		return nil, source.ErrNoHostCluster
+	}
+	found, err := h.configMaps.ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, release.ErrNotThere
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read ConfigMap %s: %w", name, err)
+	}
+	return found.Data, nil
+}
+
+func (h hostTexts) Secret(ctx context.Context, namespace, name string) (map[string]string, error) {
+	data, err := h.secrets.GetSecret(ctx, namespace, name)
+	if errors.Is(err, source.ErrSecretNotFound) {
+		return nil, release.ErrNotThere
+	}
+	if err != nil {
+		return nil, err
+	}
+	texts := make(map[string]string, len(data))
+	for key, value := range data {
+		texts[key] = string(value)
+	}
+	return texts, nil
 }
 
 // noSecrets is a hub without a host.

@@ -38,6 +38,7 @@ import (
 	"kumodo.io/convoy/hub/report"
 	"kumodo.io/convoy/hub/source"
 	"kumodo.io/convoy/hub/store"
+	"kumodo.io/convoy/hub/trim"
 	"kumodo.io/convoy/pkg/tunnel"
 	"kumodo.io/convoy/pkg/version"
 )
@@ -326,9 +327,12 @@ func (h *hub) startFlow(ctx context.Context) error {
 		KeyID: h.keys.OrderKey.KeyID, Version: version.Version, Cache: h.cache, Index: h.cache, Sources: sources{h.sources}, Renderer: h.renderer,
 		Orders: h.orders, Graves: h.orders, Reporter: h.reporter, Store: storage.Releases, Registerer: h.registry,
 	}
+	texts := hostTexts{secrets: h.secrets}
 	if h.host != nil {
 		clusterOptions.Namespaces, releaseOptions.Namespaces = h.namespaces, h.namespaces
+		texts.configMaps = h.host.CoreV1()
 	}
+	releaseOptions.Texts = texts
 	releases := release.New(releaseOptions)
 	clusters := cluster.New(clusterOptions)
 	reconcilers := map[string]*sourcecontroller.Reconciler{}
@@ -376,6 +380,9 @@ func (h *hub) startFlow(ctx context.Context) error {
 		run(strings.ToLower(kind), &reconciler.Feed, reconciler, sourceWorkers, func() []types.NamespacedName { return keysOf(h.cache.Sources(kind)) })
 	}
 	run("release", &releases.Feed, releases, releaseWorkers, func() []types.NamespacedName { return keysOf(h.cache.Releases()) })
+	if err := h.startWebhooks(reconcilers, releases); err != nil {
+		return err
+	}
 	h.life.start(called("reseal", h.resealLayers))
 	if h.collector != nil {
 		h.life.start(called("store", h.collector.Run))
@@ -385,6 +392,7 @@ func (h *hub) startFlow(ctx context.Context) error {
 	}
 	h.life.start(called("local", h.engines.Run))
 	h.life.start("gateway", h.gateway.Run)
+	h.life.start("trim", trim.New(trim.Options{Registerer: h.registry}).Run)
 	return h.life.wait(ctx, "the gateway", h.gateway.Ready())
 }
 

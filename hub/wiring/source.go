@@ -4,15 +4,13 @@ package wiring
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	clientcache "k8s.io/client-go/tools/cache"
 
 	"kumodo.io/convoy/api/source/v1alpha1"
 	"kumodo.io/convoy/hub/apiserver"
-	"kumodo.io/convoy/hub/controller/release"
+	"kumodo.io/convoy/hub/render"
 	"kumodo.io/convoy/hub/report"
 	"kumodo.io/convoy/hub/source"
 )
@@ -20,31 +18,35 @@ import (
 // sources are the Release controller's view of the coordinator.
 type sources struct{ coordinator *source.Coordinator }
 
-// errRevision: a revision that these sources did not give.
-var errRevision = errors.New("the revision is not from our sources")
-
-func (s sources) Resolve(ctx context.Context, object v1alpha1.Source, ref string, maxAge time.Duration) (release.Revision, error) {
-	revision, err := s.coordinator.Resolve(ctx, source.Want{Object: object, Revision: ref}, maxAge)
-	return release.Revision{Display: revision.Display, Commit: revision.Key, Detail: revision}, named(err)
+func (s sources) Resolve(ctx context.Context, want source.Want, maxAge time.Duration) (source.Revision, error) {
+	revision, err := s.coordinator.Resolve(ctx, want, maxAge)
+	return revision, named(err)
 }
 
-func (s sources) Snapshot(ctx context.Context, object v1alpha1.Source, revision release.Revision) (release.Snapshot, error) {
-	ours, ok := revision.Detail.(source.Revision)
-	if !ok {
-		return nil, fmt.Errorf("%w: %s", errRevision, revision.Display)
-	}
-	content, err := s.coordinator.Snapshot(ctx, source.Want{Object: object}, ours)
+func (s sources) Snapshot(ctx context.Context, want source.Want, revision source.Revision) (render.Source, error) {
+	content, err := s.coordinator.Snapshot(ctx, want, revision)
 	if err != nil {
 		return nil, named(err)
 	}
-	return snapshot{content}, nil
+	return content, nil
 }
 
-// snapshot names the reasons of its errors.
-type snapshot struct{ *source.Snapshot }
+// Images looks digests up for one revision of a source.
+func (s sources) Images(want source.Want, revision source.Revision, secrets, checked []string) render.Images {
+	return images{coordinator: s.coordinator, want: want, revision: revision, secrets: secrets, checked: checked}
+}
 
-func (s snapshot) PathDigest(path string) (string, error) {
-	digest, err := s.Snapshot.PathDigest(path)
+type images struct {
+	coordinator      *source.Coordinator
+	want             source.Want
+	revision         source.Revision
+	secrets, checked []string
+}
+
+func (i images) Digest(ctx context.Context, reference string) (string, error) {
+	digest, err := i.coordinator.Image(ctx, source.ImageWant{
+		Namespace: i.want.Object.GetNamespace(), Reference: reference, Revision: i.revision.Key, Secrets: i.secrets, Checked: i.checked,
+	})
 	return digest, named(err)
 }
 

@@ -15,8 +15,13 @@ import (
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
-// policyOf is the part of the spec that the engine acts on.
-func policyOf(release *v1alpha1.Release) tunnel.Policy {
+// policyOf is the part of the spec that the engine acts on, for a render. Its
+// namespace is the one that the render was made for, whatever the spec says now.
+func policyOf(release *v1alpha1.Release, render *v1alpha1.RenderStatus) tunnel.Policy {
+	namespace := release.Namespace
+	if render != nil && render.TargetNamespace != "" {
+		namespace = render.TargetNamespace
+	}
 	p := release.Spec.SyncPolicy
 	timeout := defaultTimeout
 	if p.Timeout != nil && p.Timeout.Duration > 0 {
@@ -29,7 +34,7 @@ func policyOf(release *v1alpha1.Release) tunnel.Policy {
 		Replace:        p.Immutable == v1alpha1.ImmutableReplace,
 		PruneOrphaned:  p.Prune.Orphaned == nil || *p.Prune.Orphaned,
 		AllowEmpty:     p.Prune.AllowEmpty,
-		Namespace:      release.Namespace,
+		Namespace:      namespace,
 	}
 }
 
@@ -72,7 +77,7 @@ func (r *Reconciler) gate(w *work) bool {
 // render.
 func (r *Reconciler) wants(w *work, cluster *v1alpha1.Cluster) bool {
 	ordered, isOrdered := r.Orders.Ordered(w.release.UID)
-	return w.rendering() || w.goOn || w.request.any() || !isOrdered || types.UID(ordered.ClusterUID) != cluster.UID || ordered.Policy != policyOf(w.release)
+	return w.rendering() || w.goOn || w.request.any() || !isOrdered || types.UID(ordered.ClusterUID) != cluster.UID || ordered.Policy != policyOf(w.release, w.release.Status.Render)
 }
 
 // adopted says what becomes of an order that the agent gave back to this hub, which
@@ -117,7 +122,7 @@ func waits(w *work, ordered tunnel.Order, isOrdered bool) bool {
 	case status.RenderRef != status.AppliedRef:
 		return true
 	}
-	policy := policyOf(w.release)
+	policy := policyOf(w.release, status.Render)
 	return ordered.Policy != policy && (policy.Automatic || ordered.Policy.Automatic)
 }
 
@@ -155,7 +160,7 @@ func decide(asked bool, policy tunnel.Policy, cluster types.UID, render wanted, 
 
 // enforced is the render that the current order names.
 func enforced(ordered tunnel.Order) *wanted {
-	return &wanted{objects: *ordered.Objects, sealed: ordered.Sealed, revision: ordered.Revision}
+	return &wanted{objects: *ordered.Objects, sealed: ordered.Sealed, revision: ordered.Revision, namespace: ordered.Policy.Namespace}
 }
 
 // finish makes the rest of the outcome.
@@ -192,9 +197,10 @@ func (r *Reconciler) finish(w *work, ready bool) {
 		w.outcome.SyncRequest, w.outcome.ForceRequest, w.outcome.GoOn = "", "", false
 		return
 	}
-	policy := policyOf(w.release)
+	policy := policyOf(w.release, render)
 	if !current {
 		// What is enforced stays enforced, under the policy of now.
+		policy.Namespace = ordered.Policy.Namespace
 		if isOrdered && types.UID(ordered.ClusterUID) == w.cluster.UID {
 			switch {
 			case ordered.Policy != policy && (policy.Automatic || ordered.Policy.Automatic):
@@ -208,7 +214,7 @@ func (r *Reconciler) finish(w *work, ready bool) {
 		}
 		return
 	}
-	target := wanted{objects: tunnel.Layer(render.Objects), revision: revision}
+	target := wanted{objects: tunnel.Layer(render.Objects), revision: revision, namespace: policy.Namespace}
 	if render.Sealed.Digest != "" {
 		sealed := tunnel.Layer(render.Sealed)
 		target.sealed = &sealed
@@ -240,6 +246,7 @@ func (r *Reconciler) signAnew(w *work, ordered tunnel.Order, policy tunnel.Polic
 // order puts a new order into the outcome.
 func (r *Reconciler) order(w *work, target wanted, policy tunnel.Policy) {
 	w.wanted = target
+	policy.Namespace = target.namespace
 	w.outcome.Order = r.Orders.Issue(deliver.Intent{
 		Release: w.release, ClusterUID: w.cluster.UID, Revision: target.revision,
 		Objects: &w.wanted.objects, Sealed: target.sealed, Policy: policy,

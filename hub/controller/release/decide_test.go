@@ -65,7 +65,7 @@ func TestWhenThereIsANewOrder(t *testing.T) {
 
 func TestWhatAClusterThatIsAwayHoldsBack(t *testing.T) {
 	applied := v1alpha1.ReleaseStatus{AppliedRef: "a", RenderRef: "a", InputsHash: "h"}
-	policy := policyOf(&v1alpha1.Release{})
+	policy := policyOf(&v1alpha1.Release{}, nil)
 	tests := map[string]struct {
 		status  v1alpha1.ReleaseStatus
 		inputs  string
@@ -98,7 +98,7 @@ func TestWhatAClusterThatIsAwayHoldsBack(t *testing.T) {
 
 func TestThePolicyOfAnOrderFollowsTheSpec(t *testing.T) {
 	defaults := &v1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}
-	if diff := cmp.Diff(tunnel.Policy{Automatic: true, TimeoutSeconds: 300, PruneOrphaned: true, Namespace: "team"}, policyOf(defaults)); diff != "" {
+	if diff := cmp.Diff(tunnel.Policy{Automatic: true, TimeoutSeconds: 300, PruneOrphaned: true, Namespace: "team"}, policyOf(defaults, nil)); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
 	}
 	all := defaults.DeepCopy()
@@ -106,7 +106,7 @@ func TestThePolicyOfAnOrderFollowsTheSpec(t *testing.T) {
 		Automatic: ptr.To(false), Timeout: &metav1.Duration{Duration: 10 * time.Second},
 		Conflicts: v1alpha1.ConflictsForce, Immutable: v1alpha1.ImmutableReplace, Prune: v1alpha1.PrunePolicy{Orphaned: ptr.To(false)},
 	}
-	if diff := cmp.Diff(tunnel.Policy{TimeoutSeconds: 10, ForceConflicts: true, Replace: true, Namespace: "team"}, policyOf(all)); diff != "" {
+	if diff := cmp.Diff(tunnel.Policy{TimeoutSeconds: 10, ForceConflicts: true, Replace: true, Namespace: "team"}, policyOf(all, &v1alpha1.RenderStatus{})); diff != "" {
 		t.Errorf("all set (-want +got):\n%s", diff)
 	}
 }

@@ -114,7 +114,7 @@ func (r *Reconciler) verb(ctx context.Context, release *v1alpha1.Release) (tunne
 // wait for the agent. When that takes longer than the Release's timeout, its
 // status says so, and the agent's reports say what blocks.
 func (r *Reconciler) wait(ctx context.Context, key types.NamespacedName, release *v1alpha1.Release, grave deliver.Tombstone) (reconcile.Result, error) {
-	timeout := time.Duration(policyOf(release).TimeoutSeconds) * time.Second
+	timeout := time.Duration(policyOf(release, release.Status.Render).TimeoutSeconds) * time.Second
 	if left := timeout - r.Clock.Since(release.DeletionTimestamp.Time); left > 0 {
 		return reconcile.Result{RequeueAfter: left}, nil
 	}

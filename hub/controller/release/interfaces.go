@@ -12,7 +12,9 @@ import (
 	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
 	"kumodo.io/convoy/hub/controller"
 	"kumodo.io/convoy/hub/deliver"
+	"kumodo.io/convoy/hub/render"
 	"kumodo.io/convoy/hub/report"
+	"kumodo.io/convoy/hub/source"
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
@@ -30,53 +32,31 @@ type Index interface {
 	ReleasesBySource(kind string, source types.NamespacedName) []*corev1alpha1.Release
 }
 
-// Revision is one state of a source.
-type Revision struct {
-	// Display is for people, as in main@sha1:<commit>; Commit alone decides.
-	Display, Commit string
-	// Detail is the rooms' own.
-	Detail any
-}
-
 // Sources fetch. Errors that are a controller.Reasoned name their reason.
 type Sources interface {
-	// Resolve says where a ref is: that of the source, or another one. The
-	// remote is asked only when the answer that is known is older than maxAge.
-	Resolve(ctx context.Context, object sourcev1alpha1.Source, ref string, maxAge time.Duration) (Revision, error)
-	// Snapshot is the content at a revision.
-	Snapshot(ctx context.Context, object sourcev1alpha1.Source, revision Revision) (Snapshot, error)
+	// Resolve says where a source is now. The remote is asked only when the answer that
+	// is known is older than maxAge.
+	Resolve(ctx context.Context, want source.Want, maxAge time.Duration) (source.Revision, error)
+	// Snapshot is the content at a revision, shared by all who look.
+	Snapshot(ctx context.Context, want source.Want, revision source.Revision) (render.Source, error)
+	// Images looks up the digests of images, each once for a revision of the source.
+	Images(want source.Want, revision source.Revision, secrets, checked []string) render.Images
 }
 
-// Snapshot is the content of a source at one revision, shared by all who look.
-type Snapshot interface {
-	// PathDigest is that of all below a path.
-	PathDigest(path string) (string, error)
-}
-
-// Job is what is to be rendered.
-type Job struct {
-	// Tenant whose input it is: the namespace.
-	Tenant    string
-	Snapshot  Snapshot
-	Path      string
-	Namespace string
-	// AllowEmpty: no objects are a render of nothing.
-	AllowEmpty bool
-}
-
-// Rendered is a render as stored.
-type Rendered struct {
-	Objects tunnel.Layer
-	// Sealed is nil when no value was sealed.
-	Sealed *tunnel.Layer
-	Count  int32
+// Texts reads what a Release of the host cluster's namespace refers to.
+type Texts interface {
+	// ConfigMap gives its data. ErrNotThere if there is none, source.ErrNoHostCluster if
+	// there is nobody to ask.
+	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
+	// Secret gives its data, with the same errors.
+	Secret(ctx context.Context, namespace, name string) (map[string]string, error)
 }
 
 // Renderer makes renders. Errors that are a controller.Reasoned name their reason.
 type Renderer interface {
-	// InputsHash of a render, without making it.
-	InputsHash(pathDigest, namespace string) string
-	Render(ctx context.Context, job Job) (Rendered, error)
+	// InputsHash of a render that would read these facts, without making it.
+	InputsHash(ctx context.Context, job render.Job, reads []string) (string, error)
+	Render(ctx context.Context, job render.Job) (render.Result, error)
 }
 
 // Orders are what clusters are to do.

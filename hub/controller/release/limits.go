@@ -34,6 +34,9 @@ const (
 	// be retired.
 	resignPerSecond = 50
 
+	// maxTextBytes of one text that values or a mutation are taken from.
+	maxTextBytes = 1 << 20
+
 	// uncertainFor is how long the host may fail to say what becomes of a namespace
 	// before a deletion in it is taken for one whose cause is not known.
 	uncertainFor = time.Minute

@@ -6,7 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -16,7 +17,8 @@ import (
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
 	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
 	"kumodo.io/convoy/hub/controller"
-	"kumodo.io/convoy/hub/report"
+	"kumodo.io/convoy/hub/render/facts"
+	"kumodo.io/convoy/hub/source"
 )
 
 // look finds out what a render would be made of. What is wrong with the source
@@ -30,10 +32,9 @@ func (r *Reconciler) look(ctx context.Context, w *work) error {
 	if w.fresh {
 		note.due = now.Add(interval(release))
 	}
-	source := release.Spec.Source
-	object, ok := r.Cache.Source(source.Kind, types.NamespacedName{Namespace: release.Namespace, Name: source.Name})
-	if !ok {
-		w.fail(corev1alpha1.ReasonSourceNotFound, fmt.Sprintf("there is no %s %q", source.Kind, source.Name))
+	object, err := r.source(release)
+	if err != nil {
+		w.fail(corev1alpha1.ReasonSourceNotFound, err.Error())
 		return nil
 	}
 	var maxAge time.Duration = anyAge
@@ -43,7 +44,8 @@ func (r *Reconciler) look(ctx context.Context, w *work) error {
 	case w.fresh:
 		maxAge = object.SourceInterval() + revisionSlack
 	}
-	revision, err := r.Sources.Resolve(ctx, object, source.Revision, maxAge)
+	w.want = wantOf(release, object)
+	revision, err := r.Sources.Resolve(ctx, w.want, maxAge)
 	if err != nil {
 		// Asked again until there is an answer: an old one would be no news.
 		note.due = time.Time{}
@@ -53,49 +55,99 @@ func (r *Reconciler) look(ctx context.Context, w *work) error {
 	if askRemote {
 		note.asked = asked
 	}
-	return r.hash(ctx, w, object)
+	return r.hash(ctx, w)
+}
+
+// source is the object that a Release names.
+func (r *Reconciler) source(release *corev1alpha1.Release) (sourcev1alpha1.Source, error) {
+	named := release.Spec.Source
+	object, ok := r.Cache.Source(named.Kind, types.NamespacedName{Namespace: release.Namespace, Name: named.Name})
+	if !ok {
+		return nil, fmt.Errorf("there is no %s %q", named.Kind, named.Name)
+	}
+	return object, nil
+}
+
+// wantOf is what a Release asks of its source.
+func wantOf(release *corev1alpha1.Release, object sourcev1alpha1.Source) source.Want {
+	want := source.Want{Object: object, Revision: release.Spec.Source.Revision}
+	if helm := release.Spec.Content.Helm; helm != nil && helm.Chart != nil {
+		want.Chart, want.Version = helm.Chart.Name, helm.Chart.Version
+	}
+	return want
 }
 
 // hash finds the hash of the inputs, without a look at the content where it is
 // known already.
-func (r *Reconciler) hash(ctx context.Context, w *work, object sourcev1alpha1.Source) error {
+func (r *Reconciler) hash(ctx context.Context, w *work) error {
 	release, note := w.release, w.note
-	same := note.generation == release.Generation && note.commit == w.revision.Commit && note.inputs != ""
+	same := note.generation == release.Generation && note.revision == w.revision.Key && note.inputs != ""
 	switch {
 	case w.request.force != "":
 	case same && note.failed != nil && !w.fresh:
 		// The same inputs fail in the same way; they are tried again when it is time.
 		w.outcome.Rendered, w.inputs = note.failed, note.inputs
 		return nil
-	case same && note.failed == nil && note.inputs == release.Status.InputsHash:
+	case same && note.failed == nil && note.inputs == release.Status.InputsHash && (!w.fresh || !worldly(release)):
 		w.inputs = note.inputs
 		return nil
-	case describes(release, w.revision):
+	case describes(release, w.revision) && (!worldly(release) || !r.known(release)):
 		w.inputs = release.Status.InputsHash
 		w.remember()
 		return nil
 	}
-	snapshot, err := r.Sources.Snapshot(ctx, object, w.revision)
+	snapshot, err := r.Sources.Snapshot(ctx, w.want, w.revision)
 	if err != nil {
 		return w.failBy(ctx, err, corev1alpha1.ReasonFetchFailed)
 	}
 	w.snapshot = snapshot
-	digest, err := snapshot.PathDigest(contentPath(release))
-	if err != nil {
+	if w.job, err = r.job(ctx, w); err != nil {
+		// Before there is a hash there is none to remember the failure by.
+		return w.failBy(ctx, err, corev1alpha1.ReasonRenderFailed)
+	}
+	var reads []string
+	if release.Status.Render != nil {
+		reads = release.Status.Render.Reads
+	}
+	if w.inputs, err = r.Renderer.InputsHash(ctx, w.job, reads); err != nil {
 		return w.failBy(ctx, err, corev1alpha1.ReasonPathNotFound)
 	}
-	w.inputs = r.Renderer.InputsHash(digest, release.Namespace)
 	w.remember()
 	return nil
 }
 
 func (w *work) remember() {
-	w.note.generation, w.note.commit, w.note.inputs, w.note.failed = w.release.Generation, w.revision.Commit, w.inputs, nil
+	w.note.generation, w.note.revision, w.note.inputs, w.note.failed = w.release.Generation, w.revision.Key, w.inputs, nil
+}
+
+// worldly says whether a render may be made of more than its source and its spec:
+// then these being unchanged says nothing.
+func worldly(release *corev1alpha1.Release) bool {
+	if helm := release.Spec.Content.Helm; helm != nil && len(helm.ValuesFrom) > 0 {
+		return true
+	}
+	for i := range release.Spec.Mutations {
+		if from := release.Spec.Mutations[i].From; from != nil && from.Kind != corev1alpha1.ReferenceSource {
+			return true
+		}
+	}
+	render := release.Status.Render
+	return render != nil && slices.ContainsFunc(render.Reads, func(name string) bool {
+		// The source and its images are those of the revision.
+		return !strings.HasPrefix(name, facts.Path) && !strings.HasPrefix(name, facts.Image)
+	})
+}
+
+// known says whether there is a Cluster whose facts could be read.
+func (r *Reconciler) known(release *corev1alpha1.Release) bool {
+	_, ok := r.Cache.Cluster(types.NamespacedName{Namespace: release.Namespace, Name: release.Spec.ClusterRef.Name})
+	return ok
 }
 
 // describes says whether the stored render was made of this very revision for
-// this very generation: then its hash is the one that a look would give.
-func describes(release *corev1alpha1.Release, revision Revision) bool {
+// this very generation: then its hash is the one that a look would give, as far as
+// the source and the spec decide about it.
+func describes(release *corev1alpha1.Release, revision source.Revision) bool {
 	status := &release.Status
 	if status.InputsHash == "" || status.Adopted != nil || status.SourceRevision != revision.Display {
 		return false
@@ -109,13 +161,6 @@ func describes(release *corev1alpha1.Release, revision Revision) bool {
 	return false
 }
 
-func contentPath(release *corev1alpha1.Release) string {
-	if clean := path.Clean("/" + release.Spec.Content.Path)[1:]; clean != "" {
-		return clean
-	}
-	return "."
-}
-
 // failBy says in the outcome what an error of a room means.
 func (w *work) failBy(ctx context.Context, err error, fallback string) error {
 	if ctx.Err() != nil {
@@ -123,7 +168,7 @@ func (w *work) failBy(ctx context.Context, err error, fallback string) error {
 	}
 	reason := reasonOf(err, fallback)
 	switch reason {
-	case corev1alpha1.ReasonFetchFailed, corev1alpha1.ReasonStoreFailed, corev1alpha1.ReasonNoHostCluster:
+	case corev1alpha1.ReasonFetchFailed, corev1alpha1.ReasonStoreFailed, corev1alpha1.ReasonNoHostCluster, corev1alpha1.ReasonValuesNotFound:
 		w.again = true
 	}
 	w.fail(reason, err.Error())
@@ -140,63 +185,10 @@ func reasonOf(err error, fallback string) string {
 	switch reason := named.Reason(); reason {
 	case corev1alpha1.ReasonSourceNotFound, corev1alpha1.ReasonSourceNotChecked, corev1alpha1.ReasonFetchFailed,
 		corev1alpha1.ReasonPathNotFound, corev1alpha1.ReasonRenderFailed, corev1alpha1.ReasonEmptyRender,
-		corev1alpha1.ReasonStoreFailed, corev1alpha1.ReasonNoHostCluster:
+		corev1alpha1.ReasonStoreFailed, corev1alpha1.ReasonNoHostCluster, corev1alpha1.ReasonValuesNotFound:
 		return reason
 	case sourcev1alpha1.ReasonNotChecked:
 		return corev1alpha1.ReasonSourceNotChecked
 	}
 	return fallback
-}
-
-// render makes the render and says what became of it.
-func (r *Reconciler) render(ctx context.Context, w *work) error {
-	release := w.release
-	if w.snapshot == nil {
-		// The hash was known without a look at the content.
-		object, ok := r.Cache.Source(release.Spec.Source.Kind, types.NamespacedName{Namespace: release.Namespace, Name: release.Spec.Source.Name})
-		if !ok {
-			w.fail(corev1alpha1.ReasonSourceNotFound, "the source was deleted")
-			return nil
-		}
-		snapshot, err := r.Sources.Snapshot(ctx, object, w.revision)
-		if err != nil {
-			return w.failBy(ctx, err, corev1alpha1.ReasonFetchFailed)
-		}
-		w.snapshot = snapshot
-	}
-	rendered, err := r.Renderer.Render(ctx, Job{
-		Tenant: release.Namespace, Snapshot: w.snapshot, Path: contentPath(release), Namespace: release.Namespace,
-		AllowEmpty: release.Spec.SyncPolicy.Prune.AllowEmpty,
-	})
-	if err == nil && rendered.Count == 0 && !release.Spec.SyncPolicy.Prune.AllowEmpty {
-		// Nothing to apply is not taken for an order to delete everything, unless it
-		// was said beforehand that it may be.
-		w.fail(corev1alpha1.ReasonEmptyRender, "there is nothing to apply; what runs is kept")
-		w.note.failed = w.outcome.Rendered
-		r.metrics.renders.WithLabelValues("failed").Inc()
-		return nil
-	}
-	if err != nil {
-		r.metrics.renders.WithLabelValues("failed").Inc()
-		if err := w.failBy(ctx, err, corev1alpha1.ReasonRenderFailed); err != nil {
-			return err
-		}
-		if !w.again {
-			w.note.failed = w.outcome.Rendered
-		}
-		return nil
-	}
-	r.metrics.renders.WithLabelValues("made").Inc()
-	w.rendered = &report.Render{SourceRevision: w.revision.Display, InputsHash: w.inputs, Status: corev1alpha1.RenderStatus{
-		Objects: corev1alpha1.LayerReference(rendered.Objects), Count: rendered.Count, Renderer: r.Version,
-	}}
-	if rendered.Sealed != nil {
-		w.rendered.Status.Sealed = corev1alpha1.LayerReference(*rendered.Sealed)
-	}
-	if old := release.Status.Render; old != nil && old.Objects.Digest == rendered.Objects.Digest && w.request.force == "" {
-		// The same objects have the same secrets: the sealed layer, which differs by
-		// its salt alone, stays the one that is ordered.
-		w.rendered.Status = *old
-	}
-	return nil
 }

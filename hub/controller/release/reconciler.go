@@ -20,11 +20,13 @@ import (
 
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/hub/controller"
+	"kumodo.io/convoy/hub/render"
 	"kumodo.io/convoy/hub/report"
+	"kumodo.io/convoy/hub/source"
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
-// Options of a Reconciler. Namespaces, Clock and Registerer may be left out.
+// Options of a Reconciler. Texts, Namespaces, Clock and Registerer may be left out.
 type Options struct {
 	// KeyID of the key that signs orders. Those that another signed are signed anew, at
 	// a bounded pace; as long as that key is accepted they are as good as any.
@@ -35,6 +37,7 @@ type Options struct {
 	Cache      Cache
 	Index      Index
 	Sources    Sources
+	Texts      Texts
 	Renderer   Renderer
 	Orders     Orders
 	Graves     Graves
@@ -66,9 +69,9 @@ type note struct {
 	uid types.UID
 	// first is when it was first looked at.
 	first time.Time
-	// generation and commit that were looked at, and the hash they gave.
+	// generation and revision that were looked at, and the hash they gave.
 	generation int64
-	commit     string
+	revision   string
 	inputs     string
 	// due is when its source is looked at again without an event.
 	due time.Time
@@ -183,9 +186,9 @@ func (r *Reconciler) early(key types.NamespacedName, release *corev1alpha1.Relea
 	if release.Status.ObservedGeneration != 0 || r.Clock.Since(r.note(key, release.UID).first) >= arrivals {
 		return false
 	}
-	_, source := r.Cache.Source(release.Spec.Source.Kind, types.NamespacedName{Namespace: key.Namespace, Name: release.Spec.Source.Name})
+	_, missing := r.source(release)
 	_, cluster := r.Cache.Cluster(types.NamespacedName{Namespace: key.Namespace, Name: release.Spec.ClusterRef.Name})
-	return !source || !cluster
+	return missing != nil || !cluster
 }
 
 // next is the pause until the Release is looked at without an event.
@@ -221,11 +224,13 @@ type work struct {
 
 	// fresh: the source is looked at anew, not only for the sake of a resync.
 	fresh    bool
-	revision Revision
+	want     source.Want
+	revision source.Revision
 	// inputs is the hash of what a render would be made of now; empty when the
 	// source could not be used.
 	inputs   string
-	snapshot Snapshot
+	snapshot render.Source
+	job      render.Job // set with snapshot
 	cluster  *corev1alpha1.Cluster
 	// rendered replaces the render of the status.
 	rendered *report.Render
@@ -265,4 +270,6 @@ type wanted struct {
 	objects  tunnel.Layer
 	sealed   *tunnel.Layer
 	revision string
+	// namespace that it was made for.
+	namespace string
 }

@@ -5,9 +5,11 @@ package release_test
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"strings"
 	"sync"
@@ -29,25 +31,32 @@ import (
 	"kumodo.io/convoy/hub/controller"
 	"kumodo.io/convoy/hub/controller/cluster"
 	"kumodo.io/convoy/hub/controller/release"
-	"kumodo.io/convoy/hub/controller/source"
+	sourcecontroller "kumodo.io/convoy/hub/controller/source"
 	"kumodo.io/convoy/hub/deliver"
+	"kumodo.io/convoy/hub/render"
 	"kumodo.io/convoy/hub/report"
+	"kumodo.io/convoy/hub/source"
+	sourcesnapshot "kumodo.io/convoy/hub/source/snapshot"
+	"kumodo.io/convoy/hub/store"
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
 // stage is a hub on a real API server, with its cache, report, deliver and
 // controllers; of it only source, render and gateway are played by the test.
 type stage struct {
-	t      *testing.T
-	server *apiservertest.Server
-	git    *git
-	host   *namespaces // nil: standalone
+	t          *testing.T
+	server     *apiservertest.Server
+	git        *git
+	host       *namespaces   // nil: standalone
+	texts      release.Texts // nil: standalone
+	hubVersion string
 
 	// Of the running hub.
 	cache    *cache.Cache
 	orders   *deliver.Deliverer
 	reporter *report.Reporter
 	renderer *renderer
+	releases *release.Reconciler
 	stop     func()
 	cluster  tunnel.ClusterID
 	resync   time.Duration
@@ -91,13 +100,13 @@ type reasoned struct {
 func (r reasoned) Reason() string { return r.reason }
 
 // Resolve remembers nothing: each call that may not take any age asks.
-func (g *git) Resolve(_ context.Context, _ sourcev1alpha1.Source, _ string, maxAge time.Duration) (release.Revision, error) {
+func (g *git) Resolve(_ context.Context, _ source.Want, maxAge time.Duration) (source.Revision, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if maxAge == 0 {
 		g.asked++
 	}
-	return release.Revision{Display: "main@sha1:" + g.commit, Commit: g.commit}, g.failing
+	return source.Revision{Display: "main@sha1:" + g.commit, Key: g.commit}, g.failing
 }
 
 func (g *git) Check(context.Context, sourcev1alpha1.Source) (string, error) {
@@ -106,7 +115,7 @@ func (g *git) Check(context.Context, sourcev1alpha1.Source) (string, error) {
 	return "main@sha1:" + g.commit, g.failing
 }
 
-func (g *git) Snapshot(context.Context, sourcev1alpha1.Source, release.Revision) (release.Snapshot, error) {
+func (g *git) Snapshot(context.Context, source.Want, source.Revision) (render.Source, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return snapshot(maps.Clone(g.content)), nil
@@ -114,7 +123,13 @@ func (g *git) Snapshot(context.Context, sourcev1alpha1.Source, release.Revision)
 
 type snapshot map[string]string
 
-func (s snapshot) PathDigest(path string) (string, error) {
+func (s snapshot) Part([]string) (io.ReadCloser, error) {
+	return nil, errors.New("nobody reads it here")
+}
+
+func (s snapshot) Kind(string) (sourcesnapshot.Kind, error) { return sourcesnapshot.Folder, nil }
+
+func (s snapshot) InputDigest(path string) (string, error) {
 	text, ok := s[path]
 	if !ok {
 		return "", reasoned{corev1alpha1.ReasonPathNotFound, fmt.Errorf("%s does not exist", path)}
@@ -122,30 +137,61 @@ func (s snapshot) PathDigest(path string) (string, error) {
 	return "digest of " + text, nil
 }
 
-// renderer turns a text into a digest of its own; "bad..." fails, "" is empty.
+func (*git) Images(source.Want, source.Revision, []string, []string) render.Images { return nil }
+
+// renderer turns a text into a digest of its own; "bad..." fails, "" is empty. What
+// follows "reads " in a text are the facts that it reads.
 type renderer struct {
 	mu    sync.Mutex
 	count int
 }
 
-func (*renderer) InputsHash(digest, namespace string) string {
-	return digest + " " + namespace
+func (*renderer) InputsHash(_ context.Context, job render.Job, reads []string) (string, error) {
+	digest, err := job.Snapshot.InputDigest(job.Content.Content.Path)
+	hash := digest + " " + job.Content.Namespace
+	for _, values := range job.Content.Values {
+		hash += " " + values.Text
+	}
+	for _, mutation := range job.Content.Mutations {
+		hash += " " + strings.Join(mutation.Bodies, " ")
+	}
+	for _, name := range reads {
+		value, _ := job.Content.World.Value(name)
+		hash += " " + name + "=" + value
+	}
+	return hash, err
 }
 
-func (r *renderer) Render(_ context.Context, job release.Job) (release.Rendered, error) {
+func (r *renderer) Render(ctx context.Context, job render.Job) (render.Result, error) {
 	r.mu.Lock()
 	r.count++
 	r.mu.Unlock()
-	text := job.Snapshot.(snapshot)[job.Path]
+	text := job.Snapshot.(snapshot)[job.Content.Content.Path]
+	var reads []string
+	if before, facts, ok := strings.Cut(text, " reads "); ok {
+		text, reads = before, strings.Fields(facts)
+	}
+	hash, err := r.InputsHash(ctx, job, reads)
+	if err != nil {
+		return render.Result{}, err
+	}
+	for _, name := range reads {
+		value, _ := job.Content.World.Value(name)
+		text += value
+	}
+	for _, values := range job.Content.Values {
+		text += values.Text
+	}
+	result := render.Result{InputsHash: hash, Reads: reads, Count: 3, Objects: store.Descriptor{Digest: digest(text), Size: 10}, Chart: job.Content.Content.Path}
 	switch {
 	case strings.HasPrefix(text, "bad"):
-		return release.Rendered{}, reasoned{corev1alpha1.ReasonRenderFailed, errors.New("app.yaml: document 1: line 3: not YAML")}
-	case text == "" && job.AllowEmpty:
-		return release.Rendered{Objects: tunnel.Layer{Digest: digest("nothing"), Size: 10}}, nil
+		return render.Result{}, reasoned{corev1alpha1.ReasonRenderFailed, errors.New("app.yaml: document 1: line 3: not YAML")}
+	case text == "" && job.Content.AllowEmpty:
+		result.Count, result.Objects.Digest = 0, digest("nothing")
 	case text == "":
-		return release.Rendered{}, nil
+		result.Count = 0
 	}
-	return release.Rendered{Objects: tunnel.Layer{Digest: digest(text), Size: 10}, Count: 3}, nil
+	return result, nil
 }
 
 func (r *renderer) made() int {
@@ -154,7 +200,12 @@ func (r *renderer) made() int {
 	return r.count
 }
 
-func digest(text string) string { return fmt.Sprintf("sha256:%064x", []byte(text)) }
+func digest(text string) string {
+	if len(text) > sha256.Size {
+		return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))
+	}
+	return fmt.Sprintf("sha256:%064x", []byte(text))
+}
 
 // namespaces are the host's.
 type namespaces struct {
@@ -171,7 +222,7 @@ func (n *namespaces) State(context.Context, string) (controller.NamespaceState, 
 
 func newStage(t *testing.T, options ...func(*stage)) *stage {
 	t.Helper()
-	s := &stage{t: t, server: apiservertest.Start(t), git: &git{commit: "1", content: map[string]string{"app": "one"}}, resync: time.Hour}
+	s := &stage{t: t, server: apiservertest.Start(t), git: &git{commit: "1", content: map[string]string{"app": "one"}}, resync: time.Hour, hubVersion: "v1"}
 	for _, option := range options {
 		option(s)
 	}
@@ -224,8 +275,10 @@ func (s *stage) start() {
 	if s.host != nil {
 		options.Namespaces, clusterOptions.Namespaces = s.host, s.host
 	}
+	options.Texts, options.Version = s.texts, s.hubVersion
 	releases, clusters := release.New(options), cluster.New(clusterOptions)
-	sources := source.New(source.Options{Kind: "GitRepository", Cache: s.cache, Checker: s.git, Reporter: s.reporter})
+	s.releases = releases
+	sources := sourcecontroller.New(sourcecontroller.Options{Kind: "GitRepository", Cache: s.cache, Checker: s.git, Reporter: s.reporter})
 	s.orders.OnDone(releases.Done)
 	s.orders.OnCompared(s.reporter.Compared)
 	s.cache.OnRelease(s.reporter.ReleaseChanged)
