@@ -51,6 +51,8 @@ type Config struct {
 	Observer    Observer
 	AgentImage  string
 	MetricsAddr string
+	// WebhookAddr is where sources tell of changes; empty: nowhere.
+	WebhookAddr string
 	LogJSON     bool
 	Verbosity   int
 	// SourceAllow and ClusterAllow are ranges opened for sources, and for Clusters
@@ -178,6 +180,11 @@ func (c Completed) Validate() []error {
 			errs = append(errs, fmt.Errorf("--metrics-addr: %w", err))
 		}
 	}
+	if c.WebhookAddr != "" {
+		if err := address(c.WebhookAddr); err != nil {
+			errs = append(errs, fmt.Errorf("--webhook-addr: %w", err))
+		}
+	}
 	if c.ServeAddr != "" {
 		if err := address(c.ServeAddr); err != nil {
 			errs = append(errs, fmt.Errorf("--serve-addr: %w", err))
@@ -208,6 +215,7 @@ func (c Completed) Config() (*Config, error) {
 		Observer:    Observer{Addr: c.ServeAddr, URL: c.ObserverURL, Own: c.ownObserver},
 		AgentImage:  c.AgentImage,
 		MetricsAddr: c.MetricsAddr,
+		WebhookAddr: c.WebhookAddr,
 		LogJSON:     c.LogFormat == LogJSON,
 		Verbosity:   c.Verbosity,
 		SourceAllow: c.allow, ClusterAllow: c.clusterAllow,

@@ -60,6 +60,7 @@ type Options struct {
 	ObserverURL string
 
 	MetricsAddr string
+	WebhookAddr string
 	LogFormat   string
 	Verbosity   int
 
@@ -102,6 +103,7 @@ func (o *Options) Flags() *cliflag.NamedFlagSets {
 	hub.DurationVar(&o.Resync, "resync", o.Resync, "How often all objects are looked at again without an event.")
 	hub.DurationVar(&o.StoreSweep, "store-gc-interval", o.StoreSweep, "How often renders are looked for that nothing refers to any more and that are older than a day, to delete them. The first time is half an hour after the start, or later. 0: never.")
 	hub.StringVar(&o.MetricsAddr, "metrics-addr", o.MetricsAddr, "Address for /metrics, /healthz, /livez and /readyz, plain HTTP. Empty: none.")
+	hub.StringVar(&o.WebhookAddr, "webhook-addr", o.WebhookAddr, "Address for POST /v1/hooks/NAMESPACE/KIND/NAME, where sources tell of changes, plain HTTP: what ends TLS stands before it. Empty: none.")
 	hub.StringVar(&o.LogFormat, "log-format", o.LogFormat, "Format of the log: text or json.")
 	hub.IntVarP(&o.Verbosity, "v", "v", o.Verbosity, "Verbosity of the log: 0 for operators, 1 and more for developers.")
 

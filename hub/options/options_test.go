@@ -46,6 +46,7 @@ func TestWhatTheHubRefusesToStartWith(t *testing.T) {
 		"an address range that is none":                      {args: append(good, "--source-allow-cidr=10.0.0.1"), want: ErrInvalid, text: "--source-allow-cidr"},
 		"a gateway URL that agents cannot dial":              {args: append(good, "--gateway-url=https://convoy.example"), want: ErrInvalid, text: "--gateway-url"},
 		"a gateway address without a port":                   {args: append(good, "--gateway-addr=here"), want: ErrInvalid, text: "--gateway-addr"},
+		"a webhooks' address without a port":                 {args: append(good, "--webhook-addr=here"), want: ErrInvalid, text: "--webhook-addr"},
 		"an observer's address without a port":               {args: append(good, "--serve-addr=here"), want: ErrInvalid, text: "--serve-addr"},
 		"an observer that would be asked over TLS":           {args: append(good, "--observer-url=https://observer:8080"), want: ErrInvalid, text: "--observer-url"},
 		"renders at what is no registry":                     {args: append(good, "--render-store-url=https://host/x"), want: ErrInvalid, text: "oci://HOST/PATH"},

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kumodo.io/convoy/api/source/v1alpha1"
+)
+
+const (
+	// Path of the calls, as http.ServeMux has it.
+	Path = "POST /v1/hooks/{namespace}/{kind}/{name}"
+
+	headerGitHub      = "X-Hub-Signature-256"
+	headerGitHubEvent = "X-GitHub-Event"
+	headerGeneric     = "X-Convoy-Signature"
+	signaturePrefix   = "sha256="
+	eventPing         = "ping"
+
+	// keyToken of the Secret that a source's webhook names.
+	keyToken = "token"
+)
+
+// Options of a Handler. All but Clock and Registerer are required.
+type Options struct {
+	Sources Sources
+	Secrets SecretGetter
+	// Told is called when a source told of a change. It must not block.
+	Told       func(source v1alpha1.Source)
+	Clock      clock.PassiveClock
+	Registerer prometheus.Registerer
+}
+
+// Handler answers calls.
+type Handler struct {
+	options Options
+	metrics *metrics
+	limits  *limits
+	// nobody is the key of those that there are not: its HMAC takes as long as another.
+	nobody []byte
+}
+
+// New makes a Handler.
+func New(options Options) (*Handler, error) {
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	m, err := newMetrics(options.Registerer)
+	if err != nil {
+		return nil, err
+	}
+	h := &Handler{options: options, metrics: m, limits: newLimits(options.Clock), nobody: make([]byte, sha256.Size)}
+	if _, err := rand.Read(h.nobody); err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
+	}
+	return h, nil
+}
+
+// Mux serves the one path.
+func (h *Handler) Mux() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle(Path, h)
+	return mux
+}
+
+// ServeHTTP answers a call: 202 when it was signed, 404 when it was not, whatever the
+// reason; 413 and 429 say only what the caller knows himself.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case len(r.URL.Path) > maxPathBytes:
+		h.answer(w, resultRefused, http.StatusNotFound)
+		return
+	case r.ContentLength > MaxBodyBytes:
+		h.answer(w, resultLarge, http.StatusRequestEntityTooLarge)
+		return
+	case !h.limits.allow(r.URL.Path + " " + caller(r)):
+		w.Header().Set("Retry-After", "10")
+		h.answer(w, resultLimited, http.StatusTooManyRequests)
+		return
+	}
+	source, hook, key := h.find(r)
+	sum := hmac.New(sha256.New, key)
+	if _, err := io.Copy(sum, http.MaxBytesReader(w, r.Body, MaxBodyBytes)); err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			h.answer(w, resultLarge, http.StatusRequestEntityTooLarge)
+			return
+		}
+		h.answer(w, resultRefused, http.StatusBadRequest)
+		return
+	}
+	header := headerGeneric
+	if hook == v1alpha1.WebhookGitHub {
+		header = headerGitHub
+	}
+	if !signed(r.Header.Get(header), sum.Sum(nil)) || source == nil {
+		h.answer(w, resultRefused, http.StatusNotFound)
+		return
+	}
+	if hook != v1alpha1.WebhookGitHub || r.Header.Get(headerGitHubEvent) != eventPing {
+		h.options.Told(source)
+	}
+	h.answer(w, resultTaken, http.StatusAccepted)
+}
+
+func (h *Handler) answer(w http.ResponseWriter, result string, code int) {
+	h.metrics.calls.WithLabelValues(result).Inc()
+	http.Error(w, http.StatusText(code), code)
+}
+
+// find gives the source that a call is about, the form of its calls, and the key
+// that they are signed with. Without one, source is nil and the key is nobody's.
+func (h *Handler) find(r *http.Request) (source v1alpha1.Source, hook string, key []byte) {
+	none := func(why string) (v1alpha1.Source, string, []byte) {
+		logr.FromContextOrDiscard(r.Context()).V(1).Info("A webhook's call cannot be checked", "path", r.URL.Path, "cause", why)
+		return nil, "", h.nobody
+	}
+	kind := kindOf(r.PathValue("kind"))
+	found, ok := h.options.Sources.Source(kind, types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")})
+	if !ok {
+		return none("there is no such source")
+	}
+	wanted := found.SourceWebhook()
+	if wanted == nil {
+		return none("the source has no webhook")
+	}
+	secret := wanted.SecretRef.Name
+	if !slices.Contains(found.SourceStatus().CheckedSecrets, secret) {
+		return none("the use of the Secret was not checked")
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), secretTimeout)
+	defer cancel()
+	data, err := h.options.Secrets.GetSecret(ctx, found.GetNamespace(), secret)
+	if err != nil {
+		return none(err.Error())
+	}
+	token := trimLine(data[keyToken])
+	if len(token) == 0 {
+		return none("the Secret has no key " + keyToken)
+	}
+	return found, wanted.Type, token
+}
+
+// trimLine takes off the line end that an editor leaves behind a token.
+func trimLine(data []byte) []byte {
+	return []byte(strings.TrimRight(string(data), "\r\n"))
+}
+
+// kindOf finds the kind that a path names, in whatever case.
+func kindOf(text string) string {
+	for _, kind := range v1alpha1.Kinds() {
+		if strings.EqualFold(kind, text) {
+			return kind
+		}
+	}
+	return ""
+}
+
+// signed compares a header with the sum, in constant time.
+func signed(header string, sum []byte) bool {
+	text, ok := strings.CutPrefix(header, signaturePrefix)
+	if !ok {
+		return false
+	}
+	given, err := hex.DecodeString(text)
+	return err == nil && hmac.Equal(given, sum)
+}
+
+// caller is the address that a call came from: that of a proxy before the hub, if
+// there is one.
+func caller(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
