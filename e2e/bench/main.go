@@ -35,9 +35,9 @@ func main() {
 
 // options say how much is measured.
 type options struct {
-	agents, push, releases, foreign int
-	stretch, rest                   time.Duration
-	memory                          string
+	agents, push, releases, foreign, many int
+	stretch, rest                         time.Duration
+	memory                                string
 }
 
 // bed is what all measurements share. What only some need is made when it is asked for.
@@ -71,6 +71,7 @@ var measurements = []measurement{
 	{"bulk", bulk},
 	// It stops the hub, whose agent then comes back in its own time.
 	{"drift", driftLatency},
+	{"many", manyReleases},
 	{"foreign", foreignObjects},
 	{"agents", idleAgents},
 	{"rest", atRest},
@@ -90,6 +91,7 @@ func run(ctx context.Context, args []string) (err error) {
 	flags.IntVar(&b.opts.push, "push", 2000, "how many of them are pushed a render of 1 MiB; 0: none, and no more than there are")
 	flags.IntVar(&b.opts.releases, "releases", 10000, "Releases of the hub that is restarted")
 	flags.IntVar(&b.opts.foreign, "foreign", 50000, "objects on the edge that are not ours")
+	flags.IntVar(&b.opts.many, "many", 1000, "Releases in one cluster")
 	flags.DurationVar(&b.opts.stretch, "stretch", 90*time.Second, "how long what is idle is looked at, at least")
 	flags.DurationVar(&b.opts.rest, "rest", 30*time.Second, "how long memory is left alone before it is read")
 	flags.StringVar(&b.opts.memory, "memory", "2GiB", "GOMEMLIMIT of the hub of the simulated agents")

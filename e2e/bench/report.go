@@ -101,6 +101,8 @@ contention between them. Nothing else ran. Objects are ConfigMaps with about 0.3
 - *1,000 objects*: 50 Releases of 20 objects in one kubectl apply, until the last object is there and
   until the last Release is Ready on the hub, as watches show it. CPU is user and system time of the
   agent's process from before the apply until 3 s after the last Release is Ready.
+- *1,000 Releases*: made by 16 at a time, each with content of its own, until a watch on the hub has shown the last
+  of them Ready. The render of each is made, stored, signed, fetched, applied and reported.
 - *memory*: RssAnon (private) and VmRSS of /proc/PID/status; VmHWM for the peak.
 - *simulated agents*: the real link code in a process of its own, with an engine that takes orders,
   fetches and verifies their renders, and reports them Ready. Their hub is another one: the real program
