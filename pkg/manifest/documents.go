@@ -61,7 +61,7 @@ func Documents(file string, data []byte) ([]Document, error) {
 		}
 		text := c.text
 		if marker(text, "---") {
-			text = text[3:]
+			text = bytes.TrimLeft(text[3:], " \t")
 		}
 		documents = append(documents, Document{Text: bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")), Line: c.line})
 	}

@@ -18,7 +18,8 @@ func TestDocumentsStandAlone(t *testing.T) {
 	}{
 		{"one document is as written", "a.yaml", "a: 1 # note\n", []string{"a: 1 # note\n"}},
 		{"separators and empty documents are gone", "a.yaml", "---\na: 1\n---\n---\n# none\n---\nb: 2\n", []string{"\na: 1\n", "\nb: 2\n"}},
-		{"YA-04: text on a separator's line is kept", "a.yaml", "--- {a: 1}\n...\n--- # note\nb: 2\n", []string{" {a: 1}\n", " # note\nb: 2\n"}},
+		{"YA-04: text on a separator's line is kept", "a.yaml", "--- {a: 1}\n...\n--- # note\nb: 2\n", []string{"{a: 1}\n", "# note\nb: 2\n"}},
+		{"YA-04: blanks on a separator's line are gone", "a.yaml", "---\t \na: 1\n", []string{"\na: 1\n"}},
 		{"YA-04: directives are gone", "a.yaml", "%YAML 1.1\n---\na: 1\n", []string{"\na: 1\n"}},
 		{"YA-04: each JSON value is a document", "a.json", "{\"b\": 1.50, \"a\": 2}\n{\"c\": 3}\n", []string{"{\"a\":2,\"b\":1.50}\n", "{\"c\":3}\n"}},
 		{"YA-02: marks and line ends are gone", "a.yaml", "\uFEFFa: 1\r\nb: 2\r\n", []string{"a: 1\nb: 2\n"}},

@@ -89,3 +89,42 @@ func FuzzReader(f *testing.F) {
 		}
 	})
 }
+
+// FuzzDocuments holds that a file cut into documents says what the file says.
+func FuzzDocuments(f *testing.F) {
+	for _, seed := range [][2]string{{"YA-01", "v1"}, {"YA-02", "v1"}, {"YA-04", "v1"}, {"YA-05", "v1"}, {"YA-05", "v3"}} {
+		for _, data := range caseFilesFor(f, seed[0], seed[1]) {
+			f.Add(data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		objects, err := manifest.Parse("f.yaml", data)
+		documents, cutErr := manifest.Documents("f.yaml", data)
+		if err != nil {
+			return
+		}
+		if cutErr != nil {
+			t.Fatalf("it can be parsed, and not be cut: %v", cutErr)
+		}
+		var joined bytes.Buffer
+		for _, document := range documents {
+			joined.WriteString("---\n")
+			joined.Write(document.Text)
+			joined.WriteString("\n")
+		}
+		again, err := manifest.Parse("f.yaml", joined.Bytes())
+		if err != nil {
+			t.Fatalf("cut, it cannot be parsed: %v\n%q", err, joined.Bytes())
+		}
+		if len(again) != len(objects) {
+			t.Fatalf("%d objects, cut %d", len(objects), len(again))
+		}
+		for i := range objects {
+			a, errA := manifest.Append(nil, objects[i].Content)
+			b, errB := manifest.Append(nil, again[i].Content)
+			if errA != nil || errB != nil || string(a) != string(b) {
+				t.Fatalf("%s, cut %s", a, b)
+			}
+		}
+	})
+}
