@@ -84,6 +84,7 @@ var flow = map[string][]string{
 	"worker":     {},
 	"backup":     {"store"},
 	"observer":   {},
+	"trim":       {},
 }
 
 // wiring are the packages that put the rooms together; nobody imports them.
