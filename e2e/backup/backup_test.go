@@ -88,37 +88,20 @@ func TestAHubIsBroughtBackOnAnotherHostAndItsKeysAreRotated(t *testing.T) {
 // start builds all that the test stands on.
 func start(ctx context.Context, t *testing.T) (*world, *harness.Plane) {
 	t.Helper()
-	programs, err := install.Build(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	planes, err := harness.StartAll(ctx,
-		harness.Options{Name: "hub", UnsafeNoFsync: true},
-		harness.Options{Name: "hub-2", UnsafeNoFsync: true},
-		harness.Options{Name: edge, UnsafeNoFsync: true})
+	base, err := install.NewBase(ctx, "backup", harness.Options{Name: "hub"}, harness.Options{Name: "hub-2"}, harness.Options{Name: edge})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for _, plane := range planes {
-			if err := plane.Stop(); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	w := &world{dir: t.TempDir()}
-	if w.git, err = gitserver.Start(ctx, filepath.Join(w.dir, "git"), "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.git.Close(); err != nil {
+		if err := base.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+	w, planes := &world{git: base.Git, dir: base.Dir}, base.Planes
 	if w.repo, err = w.git.Repository(ctx, name); err != nil {
 		t.Fatal(err)
 	}
-	if w.hub, err = install.StartHub(ctx, planes[0], programs); err != nil {
+	if w.hub, err = install.StartHub(ctx, planes[0], base.Programs); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := planes[0].Kubectl(ctx, "create", "namespace", team); err != nil {

@@ -13,7 +13,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -54,46 +53,23 @@ var world struct {
 }
 
 func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	install.Main(func() (int, error) { return run(m) })
 }
 
 func run(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	programs, err := install.Build(ctx)
+	base, err := install.NewBase(ctx, "deletion", harness.Options{Name: "hub"}, harness.Options{Name: edge1}, harness.Options{Name: edge2})
 	if err != nil {
 		return 1, err
 	}
-	planes, err := harness.StartAll(ctx,
-		harness.Options{Name: "hub", UnsafeNoFsync: true},
-		harness.Options{Name: edge1, UnsafeNoFsync: true},
-		harness.Options{Name: edge2, UnsafeNoFsync: true})
-	if err != nil {
-		return 1, err
-	}
-	defer func() {
-		for _, plane := range planes {
-			err = errors.Join(err, plane.Stop())
-		}
-	}()
-	dir, err := os.MkdirTemp("", "convoy-deletion-")
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if world.git, err = gitserver.Start(ctx, filepath.Join(dir, "git"), "127.0.0.1:0"); err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, world.git.Close()) }()
+	defer func() { err = errors.Join(err, base.Close()) }()
+	planes := base.Planes
+	world.git = base.Git
 	if err := fill(ctx); err != nil {
 		return 1, err
 	}
-	if world.hub, err = install.StartHub(ctx, planes[0], programs); err != nil {
+	if world.hub, err = install.StartHub(ctx, planes[0], base.Programs); err != nil {
 		return 1, err
 	}
 	var group errgroup.Group

@@ -51,41 +51,20 @@ type fleet struct {
 var shared fleet
 
 func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	install.Main(func() (int, error) { return run(m) })
 }
 
 func run(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	programs, err := install.Build(ctx)
+	base, err := install.NewBase(ctx, "delivery", harness.Options{Name: "hub"}, harness.Options{Name: edge})
 	if err != nil {
 		return 1, err
 	}
-	planes, err := harness.StartAll(ctx,
-		harness.Options{Name: "hub", UnsafeNoFsync: true},
-		harness.Options{Name: edge, UnsafeNoFsync: true})
-	if err != nil {
-		return 1, err
-	}
-	defer func() {
-		for _, plane := range planes {
-			err = errors.Join(err, plane.Stop())
-		}
-	}()
-	if shared.dir, err = os.MkdirTemp("", "convoy-delivery-"); err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(shared.dir)) }()
-	if shared.git, err = gitserver.Start(ctx, filepath.Join(shared.dir, "git"), "127.0.0.1:0"); err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, shared.git.Close()) }()
-	if shared.hub, err = install.StartHub(ctx, planes[0], programs); err != nil {
+	defer func() { err = errors.Join(err, base.Close()) }()
+	planes := base.Planes
+	shared.dir, shared.git = base.Dir, base.Git
+	if shared.hub, err = install.StartHub(ctx, planes[0], base.Programs); err != nil {
 		return 1, err
 	}
 	if _, err := planes[0].Kubectl(ctx, "create", "namespace", team); err != nil {

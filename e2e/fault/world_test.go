@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -48,39 +47,21 @@ type world struct {
 var shared world
 
 func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	install.Main(func() (int, error) { return run(m) })
 }
 
 func run(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	w := &shared
-	if w.programs, err = install.Build(ctx); err != nil {
-		return 1, err
-	}
 	// No pods, and nothing on the host but its API: what is stopped here is the API.
 	bare := []harness.Component{harness.ControllerManager, harness.Scheduler, harness.Kwok}
-	planes, err := harness.StartAll(ctx,
-		harness.Options{Name: "hub", UnsafeNoFsync: true, Without: bare},
-		harness.Options{Name: "edge", UnsafeNoFsync: true, Without: bare})
+	base, err := install.NewBase(ctx, "fault", harness.Options{Name: "hub", Without: bare}, harness.Options{Name: "edge", Without: bare})
 	if err != nil {
 		return 1, err
 	}
-	w.host, w.edge = planes[0], planes[1]
-	defer func() { err = errors.Join(err, w.host.Stop(), w.edge.Stop()) }()
-	if w.dir, err = os.MkdirTemp("", "convoy-fault-"); err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(w.dir)) }()
-	if w.git, err = gitserver.Start(ctx, filepath.Join(w.dir, "git"), "127.0.0.1:0"); err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, w.git.Close()) }()
+	defer func() { err = errors.Join(err, base.Close()) }()
+	w.programs, w.host, w.edge, w.git, w.dir = base.Programs, base.Planes[0], base.Planes[1], base.Git, base.Dir
 	if w.hub, err = install.NewHubProcess(ctx, w.host, w.programs, filepath.Join(w.dir, "hub")); err != nil {
 		return 1, err
 	}
@@ -91,7 +72,7 @@ func run(m *testing.M) (code int, err error) {
 	if err := w.hub.Up(ctx); err != nil {
 		return 1, err
 	}
-	for _, plane := range planes {
+	for _, plane := range base.Planes {
 		if _, err := plane.Kubectl(ctx, "create", "namespace", team); err != nil {
 			return 1, err
 		}

@@ -86,7 +86,7 @@ func (a *DirectAgent) On(ctx context.Context, plane *harness.Plane) (*DirectAgen
 func (a *DirectAgent) Start(ctx context.Context) error {
 	process, err := a.Plane.Run(ctx, harness.Program{
 		Name: a.Namespace, Path: a.path, Log: a.Log(),
-		Args: []string{"--kubeconfig=" + a.Kubeconfig, "--namespace=" + a.Namespace, "--metrics-addr=" + loopback(a.MetricsPort)},
+		Args: []string{"--kubeconfig=" + a.Kubeconfig, "--namespace=" + a.Namespace, "--metrics-addr=" + loopback(a.MetricsPort), "--redial-within=" + redialWithin},
 		Env:  append(append(os.Environ(), "POD_NAMESPACE="+a.Namespace, "POD_NAME="+AgentName+"-0"), a.Env...),
 	})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/e2e/harness"
@@ -20,6 +21,9 @@ import (
 
 // quiet is how long nothing may happen after something that must not cause any.
 const quiet = 5 * time.Second
+
+// stored are the kinds that a hub writes.
+var stored = []schema.GroupVersionResource{install.Releases, install.Inventories, install.Clusters}
 
 func TestARestartOfTheHubAppliesNothingAndWritesNothing(t *testing.T) {
 	ctx := deadline(t)
@@ -42,22 +46,24 @@ func TestARestartOfTheHubAppliesNothingAndWritesNothing(t *testing.T) {
 	})
 	versions := func() map[string]string {
 		out := map[string]string{}
-		for _, gvr := range []string{"releases", "releaseinventories", "clusters"} {
-			list, err := hub.Plane.Dynamic().Resource(corev1alpha1.SchemeGroupVersion.WithResource(gvr)).Namespace(team).List(ctx, metav1.ListOptions{})
+		for _, gvr := range stored {
+			list, err := hub.Plane.Dynamic().Resource(gvr).Namespace(team).List(ctx, metav1.ListOptions{})
 			must(t, err)
 			for _, item := range list.Items {
-				out[gvr+"/"+item.GetName()] = item.GetResourceVersion()
+				out[gvr.Resource+"/"+item.GetName()] = item.GetResourceVersion()
 			}
 		}
 		return out
 	}
 	// Reports that were still on their way are written.
-	time.Sleep(quiet) //nolint:forbidigo // that nothing happens is the point
+	must(t, harness.Settled(ctx, hub.Plane.Dynamic(), quiet, team, stored...))
 	before := versions()
 	since := time.Now()
 	away(ctx, t, func() {})
 	sessions(ctx, t, 2)
-	time.Sleep(quiet) //nolint:forbidigo // that nothing happens is the point
+	if err := harness.HoldsStill(ctx, hub.Plane.Dynamic(), quiet, team, stored...); err != nil {
+		t.Error(err)
+	}
 	if diff := cmp.Diff(before, versions()); diff != "" {
 		t.Errorf("written by a restart (-before +after):\n%s", diff)
 	}
@@ -106,7 +112,9 @@ func TestHA03AHubThatIsRestoredFromAnOlderCopyHoldsStill(t *testing.T) {
 			sum(ctx, t, edges[edge1].MetricsURL(), "convoy_link_held_orders_total") >= 2
 	})
 	// And it holds still.
-	time.Sleep(quiet) //nolint:forbidigo // that nothing happens is the point
+	if err := harness.HoldsStill(ctx, edges[edge1].Plane.Dynamic(), quiet, "t-ha-03", configMaps, claims); err != nil {
+		t.Error(err)
+	}
 	same(t, app, onEdge(ctx, t, edge1, configMaps, "t-ha-03", "app", value("2")), true)
 	same(t, data, onEdge(ctx, t, edge1, claims, "t-ha-03", "data", exists), false)
 	same(t, second, onEdge(ctx, t, edge1, configMaps, "t-ha-03", "second", exists), true)

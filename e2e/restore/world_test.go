@@ -57,49 +57,26 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	install.Main(func() (int, error) { return run(m) })
 }
 
 func run(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
-	programs, err := install.Build(ctx)
+	base, err := install.NewBase(ctx, "restore", harness.Options{Name: "hub"}, harness.Options{Name: edge1}, harness.Options{Name: edge2})
 	if err != nil {
 		return 1, err
 	}
-	planes, err := harness.StartAll(ctx,
-		harness.Options{Name: "hub", UnsafeNoFsync: true},
-		harness.Options{Name: edge1, UnsafeNoFsync: true},
-		harness.Options{Name: edge2, UnsafeNoFsync: true})
-	if err != nil {
-		return 1, err
-	}
-	defer func() {
-		for _, plane := range planes {
-			err = errors.Join(err, plane.Stop())
-		}
-	}()
-	dir, err := os.MkdirTemp("", "convoy-restore-")
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if git, err = gitserver.Start(ctx, filepath.Join(dir, "git"), "127.0.0.1:0"); err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, git.Close()) }()
+	defer func() { err = errors.Join(err, base.Close()) }()
+	planes := base.Planes
+	git = base.Git
 	if repo, err = git.Repository(ctx, source); err != nil {
 		return 1, err
 	}
 	if err := commit(ctx); err != nil {
 		return 1, err
 	}
-	if hub, err = install.StartHub(ctx, planes[0], programs); err != nil {
+	if hub, err = install.StartHub(ctx, planes[0], base.Programs); err != nil {
 		return 1, err
 	}
 	if _, err := planes[0].Kubectl(ctx, "create", "namespace", team); err != nil {

@@ -39,44 +39,23 @@ var world struct {
 }
 
 func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	install.Main(func() (int, error) { return run(m) })
 }
 
 func run(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	programs, err := install.Build(ctx)
+	base, err := install.NewBase(ctx, "setup", harness.Options{Name: "hub"}, harness.Options{Name: edge})
 	if err != nil {
 		return 1, err
 	}
-	planes, err := harness.StartAll(ctx,
-		harness.Options{Name: "hub", UnsafeNoFsync: true},
-		harness.Options{Name: edge, UnsafeNoFsync: true})
-	if err != nil {
-		return 1, err
-	}
-	defer func() {
-		for _, plane := range planes {
-			err = errors.Join(err, plane.Stop())
-		}
-	}()
-	if world.dir, err = os.MkdirTemp("", "convoy-setup-"); err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(world.dir)) }()
-	if world.git, err = gitserver.Start(ctx, filepath.Join(world.dir, "git"), "127.0.0.1:0"); err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, world.git.Close()) }()
+	defer func() { err = errors.Join(err, base.Close()) }()
+	planes := base.Planes
+	world.dir, world.git = base.Dir, base.Git
 	if world.etcd, err = startEtcd(ctx, planes[0], world.dir); err != nil {
 		return 1, err
 	}
-	if err := installHub(ctx, planes[0], programs); err != nil {
+	if err := installHub(ctx, planes[0], base.Programs); err != nil {
 		return 1, err
 	}
 	if err := join(ctx, planes[1]); err != nil {
