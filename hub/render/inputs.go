@@ -145,6 +145,14 @@ func (j *Job) value(ctx context.Context, name string) (value string, there bool,
 	if value, there = j.Content.World.Value(name); there {
 		return value, true, nil
 	}
+	if name == facts.Charts && j.Charts != nil {
+		charts, err := j.Charts.Charts(ctx, j.Content.Content.Path)
+		if err != nil {
+			return "", false, err
+		}
+		value, err = charts.InputDigest("")
+		return value, true, sourceFailed(err)
+	}
 	if reference, ok := strings.CutPrefix(name, facts.Image); ok && j.Images != nil {
 		value, err = j.Images.Digest(ctx, reference)
 		return value, true, err

@@ -38,6 +38,8 @@ type Job struct {
 	Content content.Job
 	// Images of a job with Content.Pin.
 	Images Images
+	// Charts that a chart of the source lacks; nil: one that lacks any fails.
+	Charts Charts
 	// Fresh: a render is made though one with the same inputs is known.
 	Fresh bool
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/hub/render/facts"
 	"kumodo.io/convoy/hub/source"
 	"kumodo.io/convoy/hub/store"
 	"kumodo.io/convoy/hub/worker"
@@ -171,6 +173,7 @@ func (r *Renderer) make(ctx context.Context, job *Job, static string) (Result, [
 	}
 	work := *job
 	work.Content.World.Images = map[string]string{}
+	work.Content.AskCharts = job.Charts != nil
 	for range maxRounds {
 		m, err := r.pool.acquire(ctx, job.Tenant)
 		switch {
@@ -199,6 +202,9 @@ func (r *Renderer) make(ctx context.Context, job *Job, static string) (Result, [
 			continue
 		}
 		result := answer.result
+		if job.Charts != nil && !work.Content.AskCharts {
+			result.Reads = slices.Sorted(slices.Values(append(slices.Clone(result.Reads), facts.Charts)))
+		}
 		if result.InputsHash, err = inputsHash(ctx, &work, static, result.Reads); err != nil {
 			return Result{}, nil, err
 		}

@@ -255,3 +255,39 @@ func (f fixed) Part(paths []string) (io.ReadCloser, error) {
 }
 func (f fixed) Kind(string) (snapshot.Kind, error) { return snapshot.Folder, nil }
 func (f fixed) InputDigest(string) (string, error) { return string(f), nil }
+
+// lacking are the charts that a chart lacks.
+type lacking struct {
+	tree
+	asked int
+}
+
+func (l *lacking) Charts(context.Context, string) (render.Source, error) {
+	l.asked++
+	return l.tree, nil
+}
+
+func TestChartsThatAreMissingAreFetchedAndCount(t *testing.T) {
+	w := newWorld(t)
+	files := tree{
+		"app/Chart.yaml":        "{apiVersion: v2, name: app, version: 0.1.0, dependencies: [{name: sub, version: 0.1.0, repository: 'https://charts.example'}]}",
+		"app/templates/cm.yaml": gittest.ConfigMap("parent", 100),
+	}
+	if _, err := w.Render(t.Context(), job("team", files)); err == nil {
+		t.Error("a missing chart that cannot be fetched was no fault")
+	}
+	missing := &lacking{tree: tree{"app/charts/sub/Chart.yaml": "{apiVersion: v2, name: sub, version: 0.1.0}", "app/charts/sub/templates/cm.yaml": gittest.ConfigMap("child", 100)}}
+	work := job("team", files)
+	work.Charts = missing
+	first, err := w.Render(t.Context(), work)
+	if err != nil || first.Count != 2 || !slices.Contains(first.Reads, "charts") {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	if again, err := w.Render(t.Context(), work); err != nil || !again.Shared {
+		t.Errorf("shared %t, %v", again.Shared, err)
+	}
+	missing.tree["app/charts/sub/templates/cm.yaml"] = gittest.ConfigMap("changed", 100)
+	if again, err := w.Render(t.Context(), work); err != nil || again.Shared {
+		t.Errorf("another chart: shared %t, %v", again.Shared, err)
+	}
+}

@@ -20,7 +20,7 @@ import (
 // needs is what a worker lacks.
 type needs content.Needs
 
-func (n needs) none() bool { return len(n.Paths) == 0 && len(n.Images) == 0 }
+func (n needs) none() bool { return len(n.Paths) == 0 && len(n.Images) == 0 && !n.Charts }
 
 // scope is what of the source a worker is sent first: the content's path, the files
 // that the job names, and what renders of the same input asked for.
@@ -72,6 +72,17 @@ func (r *Renderer) supply(ctx context.Context, job *Job, scope []string, asked n
 			return nil, err
 		}
 		images[reference] = digest
+	}
+	if asked.Charts {
+		if job.Charts == nil || !job.Content.AskCharts {
+			return nil, failed(v1alpha1.ReasonRenderFailed, errNeeds)
+		}
+		charts, err := job.Charts.Charts(ctx, job.Content.Content.Path)
+		if err != nil {
+			return nil, err
+		}
+		job.Snapshot, job.Content.AskCharts = overlay{job.Snapshot, charts}, false
+		return more, nil
 	}
 	if slices.Equal(more, scope) && len(images) == len(job.Content.World.Images) {
 		return nil, failed(v1alpha1.ReasonRenderFailed, errNeeds)

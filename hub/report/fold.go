@@ -110,7 +110,7 @@ func foldReport(release *v1alpha1.Release, report *tunnel.Report, now time.Time)
 		status.LastOperation = operation
 	}
 	if report.Sequence == status.Sequence && report.Applied.Status == tunnel.True && o.AppliedInFull {
-		status.History = history(status.History, order, report, now)
+		status.History = history(status.History, status.Render, order, report, now)
 	}
 }
 
@@ -247,7 +247,7 @@ func repeats(old, next *v1alpha1.Operation) bool {
 }
 
 // history puts the render that was applied in front, once.
-func history(list []v1alpha1.HistoryEntry, order ordered, report *tunnel.Report, now time.Time) []v1alpha1.HistoryEntry {
+func history(list []v1alpha1.HistoryEntry, render *v1alpha1.RenderStatus, order ordered, report *tunnel.Report, now time.Time) []v1alpha1.HistoryEntry {
 	healthy := report.Healthy.Status == tunnel.True
 	if len(list) > 0 && list[0].RenderRef == report.AppliedRef {
 		if healthy && !list[0].Healthy {
@@ -262,6 +262,9 @@ func history(list []v1alpha1.HistoryEntry, order ordered, report *tunnel.Report,
 	}
 	if order.Sealed != nil {
 		entry.Sealed = v1alpha1.LayerReference{Digest: order.Sealed.Digest, Size: order.Sealed.Size}
+	}
+	if render != nil && render.Objects.Digest == report.AppliedRef {
+		entry.TargetNamespace, entry.Provenance = render.TargetNamespace, render.Provenance
 	}
 	out := append([]v1alpha1.HistoryEntry{entry}, list...)
 	return out[:min(len(out), maxHistory)]

@@ -387,7 +387,7 @@ func (h *hub) startFlow(ctx context.Context) error {
 	if h.collector != nil {
 		h.life.start(called("store", h.collector.Run))
 	}
-	if err := h.makeObserver(); err != nil {
+	if err := h.makeObserver(releases); err != nil {
 		return err
 	}
 	h.life.start(called("local", h.engines.Run))

@@ -3,14 +3,20 @@
 package wiring
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"time"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/hub/controller/release"
 	"kumodo.io/convoy/hub/observer"
+	"kumodo.io/convoy/hub/store"
+	"kumodo.io/convoy/pkg/manifest"
 )
 
 // watched is the observer's listener, which is there before the observer is: the API
@@ -47,13 +53,13 @@ func (h *hub) listenObserver(ctx context.Context) error {
 }
 
 // makeObserver answers what waits in the listener.
-func (h *hub) makeObserver() error {
+func (h *hub) makeObserver(releases *release.Reconciler) error {
 	if h.observer == nil {
 		return nil
 	}
 	prover := h.keys.Prover()
 	server, err := observer.New(observer.Options{
-		Listener: h.observer.listener, Releases: h.cache, Previewer: previewer{}, Registerer: h.registry,
+		Listener: h.observer.listener, Releases: h.cache, Previewer: previewer{releases, h.objects}, Registerer: h.registry,
 		Check: func(r *http.Request, body []byte) error { return prover.Check(r, body, time.Now()) },
 	})
 	if err != nil {
@@ -70,9 +76,37 @@ func (h *hub) proveToObserver() func(r *http.Request, body []byte) {
 	return func(r *http.Request, body []byte) { prover.Sign(r, body, time.Now()) }
 }
 
-// previewer makes renders without a trace.
-type previewer struct{}
+// previewer makes renders that nothing refers to.
+type previewer struct {
+	releases *release.Reconciler
+	objects  store.Store
+}
 
-func (previewer) Preview(context.Context, *v1alpha1.Release, string) (observer.Result, error) {
-	return observer.Result{}, fmt.Errorf("preview of a Release %w", observer.ErrNotBuilt)
+func (p previewer) Preview(ctx context.Context, object *v1alpha1.Release, revision string) (observer.Result, error) {
+	made, err := p.releases.Preview(ctx, object, revision)
+	if err != nil {
+		return observer.Result{}, err
+	}
+	result := observer.Result{
+		Digest: made.Objects.Digest, SourceRevision: made.SourceRevision, TargetNamespace: made.TargetNamespace,
+		Provenance: made.Provenance, Reads: made.Reads, Warnings: made.Warnings,
+	}
+	blob, _, err := p.objects.Open(ctx, made.Objects.Digest)
+	if err != nil {
+		return observer.Result{}, fmt.Errorf("open the render: %w", err)
+	}
+	reader, err := manifest.NewReader(blob, nil)
+	if err != nil {
+		return observer.Result{}, errors.Join(err, blob.Close())
+	}
+	for {
+		entry, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return result, blob.Close()
+		}
+		if err != nil {
+			return observer.Result{}, errors.Join(err, blob.Close())
+		}
+		result.Objects = append(result.Objects, bytes.Clone(entry.Raw))
+	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"kumodo.io/convoy/api/source/v1alpha1"
 	"kumodo.io/convoy/hub/apiserver"
+	"kumodo.io/convoy/hub/controller/release"
 	"kumodo.io/convoy/hub/render"
 	"kumodo.io/convoy/hub/report"
 	"kumodo.io/convoy/hub/source"
@@ -31,19 +32,28 @@ func (s sources) Snapshot(ctx context.Context, want source.Want, revision source
 	return content, nil
 }
 
-// Images looks digests up for one revision of a source.
-func (s sources) Images(want source.Want, revision source.Revision, secrets, checked []string) render.Images {
-	return images{coordinator: s.coordinator, want: want, revision: revision, secrets: secrets, checked: checked}
+// Others looks up digests and charts for one revision of a source.
+func (s sources) Others(want source.Want, revision source.Revision, secrets, checked []string) release.Others {
+	return others{coordinator: s.coordinator, want: want, revision: revision, secrets: secrets, checked: checked}
 }
 
-type images struct {
+type others struct {
 	coordinator      *source.Coordinator
 	want             source.Want
 	revision         source.Revision
 	secrets, checked []string
 }
 
-func (i images) Digest(ctx context.Context, reference string) (string, error) {
+// Charts that a chart of the source lacks.
+func (i others) Charts(ctx context.Context, path string) (render.Source, error) {
+	found, err := i.coordinator.Dependencies(ctx, i.want, i.revision, path)
+	if err != nil {
+		return nil, named(err)
+	}
+	return found, nil
+}
+
+func (i others) Digest(ctx context.Context, reference string) (string, error) {
 	digest, err := i.coordinator.Image(ctx, source.ImageWant{
 		Namespace: i.want.Object.GetNamespace(), Reference: reference, Revision: i.revision.Key, Secrets: i.secrets, Checked: i.checked,
 	})

@@ -38,12 +38,16 @@ func (r *Reconciler) job(ctx context.Context, w *work) (render.Job, error) {
 		World:      world(release, cluster, w.revision),
 	}
 	job.Content.Content.Path = contentPath(release)
+	var secrets []string
+	for _, ref := range release.Spec.Images.SecretRefs {
+		secrets = append(secrets, ref.Name)
+	}
+	others := r.Sources.Others(w.want, w.revision, secrets, release.Status.CheckedSecrets)
 	if job.Content.Pin {
-		var secrets []string
-		for _, ref := range release.Spec.Images.SecretRefs {
-			secrets = append(secrets, ref.Name)
-		}
-		job.Images = r.Sources.Images(w.want, w.revision, secrets, release.Status.CheckedSecrets)
+		job.Images = others
+	}
+	if release.Spec.Source.Kind != sourcev1alpha1.KindHelmRegistry {
+		job.Charts = others // those of a registry come with the chart
 	}
 	reader := &reader{texts: r.Texts, release: release, cluster: job.Content.World.Cluster}
 	var err error

@@ -39,8 +39,15 @@ type Sources interface {
 	Resolve(ctx context.Context, want source.Want, maxAge time.Duration) (source.Revision, error)
 	// Snapshot is the content at a revision, shared by all who look.
 	Snapshot(ctx context.Context, want source.Want, revision source.Revision) (render.Source, error)
-	// Images looks up the digests of images, each once for a revision of the source.
-	Images(want source.Want, revision source.Revision, secrets, checked []string) render.Images
+	// Others looks up what stands elsewhere, each once for a revision of the source.
+	Others(want source.Want, revision source.Revision, secrets, checked []string) Others
+}
+
+// Others looks up what a render needs beside its source: digests of images, and charts
+// that the source lacks.
+type Others interface {
+	render.Images
+	render.Charts
 }
 
 // Texts reads what a Release of the host cluster's namespace refers to.

@@ -137,7 +137,7 @@ func (s snapshot) InputDigest(path string) (string, error) {
 	return "digest of " + text, nil
 }
 
-func (*git) Images(source.Want, source.Revision, []string, []string) render.Images { return nil }
+func (*git) Others(source.Want, source.Revision, []string, []string) release.Others { return nil }
 
 // renderer turns a text into a digest of its own; "bad..." fails, "" is empty. What
 // follows "reads " in a text are the facts that it reads.

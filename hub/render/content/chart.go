@@ -37,9 +37,13 @@ func (r *renderer) chart(place string) error {
 	r.begin(place)
 	rendered, err := helm.Render(helm.Options{
 		Tree: r.tree, Path: place, ReleaseName: name, Namespace: r.job.Namespace,
-		ValuesFiles: options.ValuesFiles, Values: values, Secrets: r.job.Secrets,
+		ValuesFiles: options.ValuesFiles, Values: values, Secrets: r.secrets(),
 		SkipCRDs: options.CRDs == v1alpha1.CRDsSkip, SkipSchema: options.SkipSchemaValidation, Facts: r.facts,
 	})
+	if r.job.AskCharts && errors.Is(err, helm.ErrDependency) {
+		r.result.Needs.Charts = true
+		return ErrIncomplete
+	}
 	if err != nil {
 		return err
 	}

@@ -289,3 +289,32 @@ func TestAPointerThatNobodyReadsIsNoFault(t *testing.T) {
 		t.Errorf("GO-02: %v", err)
 	}
 }
+
+func TestMutationsTakeBodiesFromTheSourceAndKeysOfTheCluster(t *testing.T) {
+	j := job(func(j *content.Job) {
+		j.World.Cluster = map[string]string{"name": "edge-1", "region": "eu"}
+		j.Mutations = []content.Mutation{
+			{Type: v1alpha1.MutationMergePatch, File: "patches/a.yaml"},
+			{Type: v1alpha1.MutationGoTemplate, Bodies: []string{"data: {region: '{{ .cluster.region }}'}"}, If: "cluster.name == 'edge-1'"},
+			{Type: v1alpha1.MutationMergePatch, Bodies: []string{"data: {password: s3cr3t-w0rd}"}, Secret: true},
+		}
+	})
+	result, err := content.Render(j, tree{"app/a.yaml": configMap("shop"), "patches/a.yaml": "data: {from: source}"}.files(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"from": "source", "region": "eu", "password": "s3cr3t-w0rd"}
+	if diff := cmp.Diff(want, result.Set.Objects[0].Content["data"]); diff != "" {
+		t.Errorf("MU-01 (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"cluster.name", "cluster.region", "path:patches/a.yaml"}, result.Reads); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"/data/password"}, result.Set.Objects[0].Sealed); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	j.Mutations = []content.Mutation{{Name: "scale", Type: v1alpha1.MutationMergePatch, File: "patches/none.yaml"}}
+	if _, err := content.Render(j, tree{"app/a.yaml": configMap("shop")}.files(), nil); err == nil || !strings.Contains(err.Error(), "mutation scale: patches/none.yaml") {
+		t.Errorf("got %v", err)
+	}
+}

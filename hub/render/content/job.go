@@ -22,6 +22,9 @@ type Job struct {
 	Values []Values `json:"values,omitempty"`
 	// Mutations with their bodies, in order.
 	Mutations []Mutation `json:"mutations,omitempty"`
+	// AskCharts: charts that the chart lacks can be fetched; that they are missing is a
+	// need, and no failure.
+	AskCharts bool `json:"askCharts,omitempty"`
 	// Pin: images go by digest. Those that World.Images lacks are needed.
 	Pin bool `json:"pin,omitempty"`
 	// World is what may be asked.
@@ -79,6 +82,8 @@ type Result struct {
 type Needs struct {
 	// Paths of the source, outside of what the tree was made of.
 	Paths []string `json:"paths,omitempty"`
+	// Charts that the chart lacks.
+	Charts bool `json:"charts,omitempty"`
 	// Images whose digest is not known.
 	Images []string `json:"images,omitempty"`
 }

@@ -80,7 +80,7 @@ func (r *renderer) render() error {
 	if len(r.set.Objects) == 0 && !r.job.AllowEmpty {
 		return ErrEmpty
 	}
-	seal(r.set, r.job.Secrets)
+	seal(r.set, r.secrets())
 	r.result.Set = r.set
 	return r.set.Arrange()
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"sigs.k8s.io/yaml"
+
 	"kumodo.io/convoy/pkg/manifest"
 )
 
@@ -119,4 +121,55 @@ func pointer(steps []string) string {
 		b.WriteString(pointerEscaper.Replace(step))
 	}
 	return b.String()
+}
+
+// secrets are all texts that came in through Secrets: those that the job names, and
+// the texts inside of values and bodies.
+func (r *renderer) secrets() []string {
+	list := slices.Clone(r.job.Secrets)
+	for _, values := range r.job.Values {
+		if !values.Secret {
+			continue
+		}
+		if values.TargetPath != "" {
+			list = append(list, values.Text)
+			continue
+		}
+		list = leaves(list, values.Text)
+	}
+	for _, mutation := range r.job.Mutations {
+		if !mutation.Secret {
+			continue
+		}
+		for _, body := range mutation.Bodies {
+			list = leaves(list, body)
+		}
+	}
+	return list
+}
+
+// leaves adds the texts inside of a YAML text; of one that is none, as a template may
+// be, whatever stands between blanks and quotes.
+func leaves(list []string, text string) []string {
+	var value any
+	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+		return append(list, strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(" \t\r\n\"',[]", c) })...)
+	}
+	var walk func(any)
+	walk = func(value any) {
+		switch v := value.(type) {
+		case map[string]any:
+			for _, child := range v {
+				walk(child)
+			}
+		case []any:
+			for _, child := range v {
+				walk(child)
+			}
+		case string:
+			list = append(list, v)
+		}
+	}
+	walk(value)
+	return list
 }

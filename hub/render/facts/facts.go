@@ -40,6 +40,9 @@ const (
 	// Path begins paths of the source: the fact is the digest of all below it. The
 	// hub alone has these.
 	Path = "path:"
+	// Charts: charts were fetched that the source lacks; the fact is their digest. The hub
+	// alone has it.
+	Charts = "charts"
 	// whole ends the name of all keys of a class: cluster.*.
 	whole = "*"
 )
