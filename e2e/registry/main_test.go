@@ -18,8 +18,8 @@ var deleting, keeping *registry.Registry
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
-func run(m *testing.M) int {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) //nolint:usetesting // a TestMain has no test
+func run(m *testing.M) (code int) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	fail := func(err error) int {
 		fmt.Fprintln(os.Stderr, err)
@@ -29,7 +29,11 @@ func run(m *testing.M) int {
 	if err != nil {
 		return fail(err)
 	}
-	defer supervisor.Close() //nolint:errcheck // the tests have been told what went wrong
+	defer func() {
+		if err := supervisor.Close(); err != nil {
+			code = fail(err)
+		}
+	}()
 	if deleting, err = registry.Start(ctx, supervisor, supervisor.Dir(), registry.Options{Name: "deleting"}); err != nil {
 		return fail(err)
 	}

@@ -179,8 +179,8 @@ func (c *Client) Get(ctx context.Context, target *url.URL, everywhere bool) (*ht
 // statusError says what a status means. host is the one that was asked first.
 func statusError(response *http.Response, host string, sent bool) error {
 	answered, code := response.Request.URL.Host, response.StatusCode
-	switch {
-	case code == http.StatusUnauthorized || code == http.StatusForbidden:
+	switch code {
+	case http.StatusUnauthorized, http.StatusForbidden:
 		switch {
 		case answered != host:
 			return fault.Failf(fault.ClassAuth, "%s redirects to %s, which wants credentials (%d); none are sent to another host", host, answered, code)
@@ -189,7 +189,7 @@ func statusError(response *http.Response, host string, sent bool) error {
 		default:
 			return fault.Failf(fault.ClassAuth, "%s does not accept the credentials (%d): wrong, expired, or without the right to read", host, code)
 		}
-	case code == http.StatusNotFound:
+	case http.StatusNotFound:
 		return fault.Failf(fault.ClassNotFound, "%s has nothing at %s (404)", answered, fault.Clean(response.Request.URL.Path))
 	default:
 		return fault.Failf(fault.ClassUnreachable, "%s answers with status %d", answered, code)
