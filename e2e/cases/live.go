@@ -18,6 +18,9 @@ import (
 	"kumodo.io/convoy/e2e/harness"
 )
 
+// ways to write, of the key how.
+var ways = []string{"create", "update", "ssa", "csa", "merge", "scale", "status", "delete"}
+
 // live writes to the managed clusters as somebody else.
 func (p *Player) live(ctx context.Context, s *Step) error {
 	manager := s.As

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -58,6 +59,17 @@ type Step struct {
 	// Note is for people. Unknown are keys that the player does not know.
 	Note    string
 	Unknown []string
+
+	// lines of the keys, for messages.
+	lines map[string]int
+}
+
+// at is the line of a key, or of the step.
+func (s *Step) at(key string) int {
+	if line, ok := s.lines[key]; ok {
+		return line
+	}
+	return s.Line
 }
 
 // Namespace that exists beforehand.
@@ -213,8 +225,11 @@ func (c *Case) verifyStep(s *Step, before map[string]*Step) error {
 	if s.Base != "" {
 		base, ok := before[s.Base]
 		if !ok || base.Do != s.Do {
-			return c.broken(s.Line, "step %s: base %q is no earlier %s step", s.Name, s.Base, s.Do)
+			return c.broken(s.at("base"), "step %s: base %q is no earlier %s step", s.Name, s.Base, s.Do)
 		}
+	}
+	if s.How != "" && !slices.Contains(ways, s.How) {
+		return c.broken(s.at("how"), "step %s: how: %q is none of %s", s.Name, s.How, strings.Join(ways, ", "))
 	}
 	switch s.Do {
 	case doHealth:

@@ -4,6 +4,7 @@ package cases
 
 import (
 	"encoding/base64"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,9 +13,13 @@ import (
 
 // step reads a marker.
 func (c *Case) step(doc *Document) (*Step, error) {
-	s := &Step{Line: doc.Line}
+	s := &Step{Line: doc.Line, lines: map[string]int{}}
 	for i := 0; i+1 < len(doc.root.Content); i += 2 {
 		key, value := doc.root.Content[i], doc.root.Content[i+1]
+		if meant := misspelt(key.Value); meant != "" {
+			return nil, c.broken(key.Line, "a step has no key %q; %s?", key.Value, meant)
+		}
+		s.lines[key.Value] = key.Line
 		if err := c.key(s, key.Value, value); err != nil {
 			return nil, err
 		}
@@ -34,6 +39,53 @@ func (c *Case) step(doc *Document) (*Step, error) {
 		s.Verdict, s.Expect = s.Expect[0], nil
 	}
 	return s, nil
+}
+
+// stepKeys are all that key reads.
+var stepKeys = []string{
+	"step", "do", "release", "base", "path", "kind", "as", "how", "what", "note", "values", "expect",
+	"tree", "treeBase64", "symlinks", "drop", "fill", "target", "replicas",
+}
+
+// misspelt gives the key that was probably meant, "" when a key is right, or like
+// none: a key for other readers of the file is left alone.
+func misspelt(key string) string {
+	if slices.Contains(stepKeys, key) {
+		return ""
+	}
+	for _, known := range stepKeys {
+		near := min(2, (len(known)-1)/2) // of two letters none: another word is too near
+		if distance(strings.ToLower(key), strings.ToLower(known)) <= near {
+			return known
+		}
+	}
+	return ""
+}
+
+// distance is how many letters have to be put in, left out, changed, or swapped with
+// their neighbour, to make one word of the other.
+func distance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			change := rows[i-1][j-1]
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			rows[i][j] = min(change, rows[i-1][j]+1, rows[i][j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
 }
 
 func (c *Case) key(s *Step, key string, value *yaml.Node) error {
