@@ -224,6 +224,39 @@ func TestATooLargeObjectIsRefusedByName(t *testing.T) {
 	}
 }
 
+// The fills of the case: a ConfigMap of 900 KB, a CRD of 400 KB, 40 ConfigMaps of 100 KB.
+func TestSS06LargeObjectsArriveByteForByte(t *testing.T) {
+	var text strings.Builder
+	config := func(name string, size int) {
+		fmt.Fprintf(&text, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: t-ss-06}\ndata: {blob: \"%s\"}\n---\n", name, strings.Repeat("x", size))
+	}
+	config("big", 900_000)
+	fmt.Fprintf(&text, "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: wordies.ss06.example.test}\nspec: {versions: [{name: v1, schema: {openAPIV3Schema: {description: \"%s\"}}}]}\n---\n", strings.Repeat("x", 400_000))
+	for i := range 40 {
+		config(fmt.Sprintf("part-%d", i), 100_000)
+	}
+	objects, sealed := write(t, text.String())
+	all, err := readAll(strings.NewReader(objects), nil)
+	if err != nil || len(all) != 42 || sealed != "" {
+		t.Fatalf("%d objects, %v", len(all), err)
+	}
+	for _, object := range all {
+		metadata, _ := object["metadata"].(map[string]any)
+		name, _ := metadata["name"].(string)
+		want := 100_000
+		switch {
+		case name == "big":
+			want = 900_000
+		case object["kind"] == "CustomResourceDefinition":
+			continue
+		}
+		data, _ := object["data"].(map[string]any)
+		if blob, _ := data["blob"].(string); len(blob) != want || len(metadata) != 2 {
+			t.Errorf("%s has %d bytes, metadata %v", name, len(blob), metadata)
+		}
+	}
+}
+
 func TestTooManyObjectsAreRefused(t *testing.T) {
 	set := &manifest.Set{}
 	for i := range manifest.MaxObjects + 1 {

@@ -133,6 +133,18 @@ func has(item any, items []any) bool {
 	})
 }
 
+func toJSON(value any) (string, error) {
+	kept, err := stored(value)
+	if err != nil {
+		return "", err
+	}
+	made, err := manifest.Append(nil, kept)
+	if err != nil {
+		return "", because("toJson: the value is nested too deep")
+	}
+	return string(made), fits(len(made))
+}
+
 func toYAML(value any) (string, error) {
 	text, err := toJSON(value)
 	if err != nil {
