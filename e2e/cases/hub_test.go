@@ -23,7 +23,12 @@ import (
 // and edge-a-b with Releases a-b, b and two of 63 characters on each.
 func TestHA01LookAlikeNamesAreNeverTakenForEachOther(t *testing.T) {
 	t.Parallel()
-	p := play(t, "HA-01", 8*time.Minute)
+	// Ten minutes at CONVOY_SOAK=1; taking turns would show within seconds.
+	calm := 20 * time.Second
+	if soak() {
+		calm = 10 * time.Minute
+	}
+	p := play(t, "HA-01", 8*time.Minute+calm)
 	p.step("setup")
 	if len(p.targets) != 3 || p.targets[1].cluster != "edge-a" || p.targets[2].cluster != "edge-a-b" {
 		t.Fatalf("%d clusters", len(p.targets))
@@ -46,11 +51,6 @@ func TestHA01LookAlikeNamesAreNeverTakenForEachOther(t *testing.T) {
 		if got := p.releases[2].name; len(got) != 63 {
 			t.Errorf("the long name has %d characters", len(got))
 		}
-	}
-	// Ten minutes at CONVOY_SOAK=1; taking turns would show within seconds.
-	calm := 20 * time.Second
-	if soak() {
-		calm = 10 * time.Minute
 	}
 	if err := p.pass(p.ctx, calm); err != nil {
 		t.Fatal(err)

@@ -37,7 +37,12 @@ func run(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	shared, err = Start(ctx)
-	defer func() { err = errors.Join(err, shared.Close(ctx)) }()
+	defer func() {
+		// Tests may have taken longer than a start may.
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
+		defer cancel()
+		err = errors.Join(err, shared.Close(ending))
+	}()
 	if err != nil {
 		return 1, err
 	}
