@@ -51,7 +51,7 @@ type fleet struct {
 var shared fleet
 
 func TestMain(m *testing.M) {
-	install.Main(func() (int, error) { return run(m) })
+	os.Exit(install.Code(func() (int, error) { return run(m) }))
 }
 
 func run(m *testing.M) (code int, err error) {

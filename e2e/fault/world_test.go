@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -47,7 +48,7 @@ type world struct {
 var shared world
 
 func TestMain(m *testing.M) {
-	install.Main(func() (int, error) { return run(m) })
+	os.Exit(install.Code(func() (int, error) { return run(m) }))
 }
 
 func run(m *testing.M) (code int, err error) {

@@ -35,6 +35,12 @@ func HoldsStill(ctx context.Context, client dynamic.Interface, quiet time.Durati
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, len(kinds))
+	var watches []watch.Interface
+	defer func() {
+		for _, w := range watches {
+			w.Stop()
+		}
+	}()
 	for _, kind := range kinds {
 		objects := over(client, kind, namespace)
 		list, err := objects.List(ctx, metav1.ListOptions{Limit: 1})
@@ -45,7 +51,7 @@ func HoldsStill(ctx context.Context, client dynamic.Interface, quiet time.Durati
 		if err != nil {
 			return fmt.Errorf("watch %s: %w", kind.Resource, err)
 		}
-		defer w.Stop()
+		watches = append(watches, w)
 		go func() { ended <- firstWrite(w, kind) }() // ends with the watch
 	}
 	end := time.NewTimer(quiet)

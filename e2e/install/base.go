@@ -64,12 +64,12 @@ func (b *Base) Close() error {
 	return err
 }
 
-// Main ends the program of a suite with the code that run gives, 1 when it fails.
-func Main(run func() (int, error)) {
+// Code is what the program of a suite ends with: what run gives, 1 when it fails.
+func Code(run func() (int, error)) int {
 	code, err := run()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		code = 1
+		return 1
 	}
-	os.Exit(code)
+	return code
 }

@@ -39,7 +39,7 @@ var world struct {
 }
 
 func TestMain(m *testing.M) {
-	install.Main(func() (int, error) { return run(m) })
+	os.Exit(install.Code(func() (int, error) { return run(m) }))
 }
 
 func run(m *testing.M) (code int, err error) {
