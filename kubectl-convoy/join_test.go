@@ -108,16 +108,19 @@ func TestJoinPrintsValuesForTheChart(t *testing.T) {
 }
 
 func TestJoinMakesNoTokenForAnInstallationThatCannotBe(t *testing.T) {
-	for name, args := range map[string][]string{
-		"namespaces of a platform agent": {"--namespaces", "shop"},
-		"a shared agent without any":     {"--profile", "shared"},
-		"an unknown profile":             {"--profile", "tenant"},
-		"an unknown output":              {"-o", "json"},
+	for name, test := range map[string]struct {
+		args []string
+		says string
+	}{
+		"namespaces of a platform agent": {[]string{"--namespaces", "shop"}, "add --profile shared"},
+		"a shared agent without any":     {[]string{"--profile", "shared"}, "profile shared needs the namespaces of its cluster that the agent may apply to, as in --namespaces shop,shop-jobs"},
+		"an unknown profile":             {[]string{"--profile", "tenant"}, `not "tenant"`},
+		"an unknown output":              {[]string{"-o", "json"}, "--output is yaml or values"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hub := newFakeHub(t)
-			out, _, err := hub.run(t, append([]string{"join", "edge-2", "--create"}, args...)...)
-			if err == nil || out != "" || len(hub.joined) > 0 || hub.clusters["edge-2"] {
+			out, _, err := hub.run(t, append([]string{"join", "edge-2", "--create"}, test.args...)...)
+			if err == nil || !strings.Contains(err.Error(), test.says) || out != "" || len(hub.joined) > 0 || hub.clusters["edge-2"] {
 				t.Errorf("error %v, printed %q, %d tokens, Cluster made: %v", err, out, len(hub.joined), hub.clusters["edge-2"])
 			}
 		})

@@ -136,6 +136,7 @@ func (s *stage) hubBack(ctx context.Context, v *voice) error {
 	if err := s.hub.WaitReady(ctx); err != nil {
 		return err
 	}
+	v.line("kubectl --context hub -n %s scale deployment %s --replicas=1", install.HubNamespace, install.HubDeployment)
 	v.line("the hub is ready again")
 	if err := s.hub.WaitServed(ctx); err != nil {
 		return err

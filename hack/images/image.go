@@ -133,6 +133,19 @@ func (p program) finish(l *layout, top v1.Descriptor) error {
 	if err := l.archive(filepath.Join(p.out, p.binary()+".tar"), p.created); err != nil {
 		return err
 	}
-	fmt.Printf("%s %s %s\n", top.Digest, p.binary()+":"+p.tag, filepath.Join(p.out, p.binary()+".tar"))
+	fmt.Printf("%s %s %s\n", top.Digest, p.binary()+":"+p.tag, p.shown(filepath.Join(p.out, p.binary()+".tar")))
 	return nil
+}
+
+// shown is a path as somebody reads it who stands in the folder of the source; one
+// outside of that is absolute.
+func (p program) shown(path string) string {
+	whole, err := filepath.Abs(path)
+	if err != nil {
+		return path // it was written there
+	}
+	if inside, err := filepath.Rel(p.root, whole); err == nil && filepath.IsLocal(inside) {
+		return inside
+	}
+	return whole
 }

@@ -322,6 +322,24 @@ func TestTheSameFilesGiveTheSameLayerAndWrongFlagsAreNamed(t *testing.T) {
 	}
 }
 
+func TestPathsAreShownFromTheFolderOfTheSource(t *testing.T) {
+	whole, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := program{name: "hub", options: &options{root: whole}}
+	elsewhere := t.TempDir()
+	for path, want := range map[string]string{
+		"../../bin/images/convoy-hub.tar":            "bin/images/convoy-hub.tar",
+		filepath.Join(whole, "bin/convoy-hub.tar"):   "bin/convoy-hub.tar",
+		filepath.Join(elsewhere, "a/convoy-hub.tar"): filepath.Join(elsewhere, "a/convoy-hub.tar"),
+	} {
+		if got := p.shown(path); got != want {
+			t.Errorf("%s is shown as %s, want %s", path, got, want)
+		}
+	}
+}
+
 func decode(t *testing.T, raw []byte, into any) {
 	t.Helper()
 	if err := json.Unmarshal(raw, into); err != nil {

@@ -68,9 +68,9 @@ var (
 func CheckProfile(profile string, namespaces []string) error {
 	switch {
 	case profile == ProfilePlatform && len(namespaces) > 0:
-		return fmt.Errorf("%w: platform is for all namespaces", ErrProfile)
+		return fmt.Errorf("%w: platform is for all namespaces; add --profile shared", ErrProfile)
 	case profile == ProfileShared && len(namespaces) == 0:
-		return fmt.Errorf("%w: none is named", ErrProfile)
+		return fmt.Errorf("%w: profile shared needs the namespaces of its cluster that the agent may apply to, as in --namespaces shop,shop-jobs", ErrProfile)
 	case profile != ProfilePlatform && profile != ProfileShared:
 		return fmt.Errorf("%w, not %q", ErrProfile, profile)
 	case len(namespaces) > maxNamespaces:
