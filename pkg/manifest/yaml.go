@@ -173,7 +173,7 @@ func (c *converter) mapping(n *yaml.Node, depth int) (any, error) {
 	var merges []*yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, item := n.Content[i], n.Content[i+1]
-		if key.Kind == yaml.ScalarNode && key.Style == 0 && key.Value == "<<" {
+		if key.Kind == yaml.ScalarNode && key.ShortTag() == "!!merge" {
 			merges = append(merges, item)
 			continue
 		}
