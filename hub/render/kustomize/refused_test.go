@@ -5,7 +5,10 @@ package kustomize_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -47,8 +50,21 @@ func listen(t *testing.T) (address string, count *atomic.Int64) {
 	return listener.Addr().String(), count
 }
 
-func TestNothingIsDialedHoweverAReferenceIsSpelled(t *testing.T) {
+// fakeGit stands where git would be found, and leaves a mark when it is run.
+func fakeGit(t *testing.T) (mark string) {
+	t.Helper()
+	folder := t.TempDir()
+	mark = filepath.Join(folder, "ran")
+	if err := os.WriteFile(filepath.Join(folder, "git"), []byte("#!/bin/sh\n: > "+mark+"\n"), 0o700); err != nil { //nolint:gosec // a program has to be executable
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", folder)
+	return mark
+}
+
+func TestNothingIsDialedOrRunHoweverAReferenceIsSpelled(t *testing.T) {
 	address, count := listen(t)
+	mark := fakeGit(t)
 	url := "http://" + address + "/team/base"
 	plugin := func(field string) string {
 		return "transformers:\n- |\n  apiVersion: builtin\n  kind: PatchTransformer\n  metadata: {name: p}\n  " + field + "\n"
@@ -60,6 +76,8 @@ func TestNothingIsDialedHoweverAReferenceIsSpelled(t *testing.T) {
 		{"components", "components: ['" + url + "//x?ref=v1']", "components"},
 		{"openapi.path", "openapi: {path: '" + url + "/schema.json'}", "openapi.path"},
 		{"replacements.path", "replacements: [{path: '" + url + "/r.yaml'}]", "replacements[0].path"},
+		{"an option of git as ref", "resources: ['https://example.test/a/b?ref=--upload-pack=touch%20x']", "resources"},
+		{"an option of git as host", "resources: ['ssh://-oProxyCommand=touch/a/b']", "resources"},
 		{"a file by http", "resources: ['" + url + "/all.yaml']", "resources"},
 		{"http in capitals", "Resources: ['HTTP://" + address + "/all.yaml']", "resources"},
 		{"http without slashes", "resources: ['http:" + address + "/all.yaml']", "resources"},
@@ -92,6 +110,9 @@ func TestNothingIsDialedHoweverAReferenceIsSpelled(t *testing.T) {
 	}
 	if n := count.Load(); n != 0 {
 		t.Errorf("%d connections were made", n)
+	}
+	if _, err := os.Stat(mark); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("git was run: %v", err)
 	}
 }
 
