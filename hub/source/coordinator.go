@@ -29,6 +29,8 @@ type Options struct {
 	// Allow opens address ranges that are denied otherwise (--source-allow-cidr),
 	// also for http. Deny closes more: the host's Services.
 	Allow, Deny []netip.Prefix
+	// Proxy that https goes through.
+	Proxy address.Proxy
 	// Secrets of the host cluster.
 	Secrets SecretGetter
 	// Registries of a namespace: their credentials are for the dependencies of charts
@@ -103,7 +105,7 @@ func New(o Options) (*Coordinator, error) {
 	}
 	c := &Coordinator{
 		registries: o.Registries, images: images,
-		policy:  address.Policy{Allow: o.Allow, Deny: o.Deny},
+		policy:  address.Policy{Allow: o.Allow, Deny: o.Deny, Proxy: o.Proxy},
 		secrets: o.Secrets, command: o.Worker, clock: o.Clock, metrics: m, cache: cache,
 		resolving: semaphore.NewWeighted(maxResolves), fetching: semaphore.NewWeighted(maxFetches),
 		hosts: &hosts{clock: o.Clock, all: map[string]*host{}},

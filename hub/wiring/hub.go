@@ -37,6 +37,7 @@ import (
 	"kumodo.io/convoy/hub/options"
 	"kumodo.io/convoy/hub/report"
 	"kumodo.io/convoy/hub/source"
+	"kumodo.io/convoy/hub/source/address"
 	"kumodo.io/convoy/hub/store"
 	"kumodo.io/convoy/hub/trim"
 	"kumodo.io/convoy/pkg/tunnel"
@@ -251,7 +252,7 @@ func (h *hub) startSources(context.Context) error {
 	}
 	coordinator, err := source.New(source.Options{
 		CacheDir: h.config.SourceDir, Allow: h.config.SourceAllow, Deny: serviceRange(os.Getenv("KUBERNETES_SERVICE_HOST")),
-		Secrets: h.secrets, Registries: h.registriesOf, Registerer: h.registry,
+		Proxy: address.ProxyFromEnvironment(), Secrets: h.secrets, Registries: h.registriesOf, Registerer: h.registry,
 	})
 	if err != nil {
 		return fmt.Errorf("make the coordinator of sources: %w", err)

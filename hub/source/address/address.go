@@ -53,6 +53,8 @@ type Policy struct {
 	Allow []netip.Prefix `json:"allow,omitempty"`
 	// Deny closes further ranges: the host's Services.
 	Deny []netip.Prefix `json:"deny,omitempty"`
+	// Proxy that connections of https go through; not those of ssh, nor those without TLS.
+	Proxy Proxy `json:"proxy,omitzero"`
 }
 
 // Allowed reports whether an address is opened by name.

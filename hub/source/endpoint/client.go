@@ -57,9 +57,12 @@ func (r Remote) Connect() (*Client, error) {
 
 func (c *Client) transport(roots *x509.CertPool, onlyAllowed bool) *http.Transport {
 	return &http.Transport{
-		// No proxy: an address is checked at the dial, which a proxy would make.
+		// No proxy of the library's: the policy makes the dial, and knows the operator's.
 		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
-			return c.remote.Policy.Dial(ctx, address, onlyAllowed)
+			if onlyAllowed {
+				return c.remote.Policy.Dial(ctx, address, true)
+			}
+			return c.remote.Policy.DialTLS(ctx, address)
 		},
 		TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    handshakeTimeout,

@@ -8,7 +8,8 @@
 // The rules: every connection, that of a redirect or of a token service too, is
 // checked against the policy of addresses; http goes to ranges that were opened by
 // name only; credentials and client certificates go to the scheme, host and port
-// that the user named; there is no proxy, which would make the dial in our place.
+// that the user named; the one proxy is the operator's, and the policy holds for what
+// lies behind it.
 package endpoint
 
 import (

@@ -31,6 +31,7 @@ func Dial(ctx context.Context, host string, err error) error {
 		verify    *tls.CertificateVerificationError
 		timeout   net.Error
 		inner     *url.Error
+		proxy     *address.ProxyError
 	)
 	switch {
 	case errors.As(err, &own):
@@ -44,6 +45,8 @@ func Dial(ctx context.Context, host string, err error) error {
 			err = inner.Err
 		}
 		return Failf(ClassUnreachable, "%s: %w", host, err)
+	case errors.As(err, &proxy) && ctx.Err() == nil:
+		return Failf(ClassUnreachable, "%s: %s", host, Clean(proxy.Error()))
 	case errors.As(err, &name):
 		return Failf(ClassUnreachable, "%s: the name does not resolve", host)
 	case errors.As(err, &unknown):
