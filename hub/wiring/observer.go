@@ -99,7 +99,7 @@ func (p previewer) Preview(ctx context.Context, object *v1alpha1.Release, revisi
 	if err != nil {
 		return observer.Result{}, errors.Join(err, blob.Close())
 	}
-	for {
+	for size := 0; ; {
 		entry, err := reader.Next()
 		if errors.Is(err, io.EOF) {
 			return result, blob.Close()
@@ -108,5 +108,8 @@ func (p previewer) Preview(ctx context.Context, object *v1alpha1.Release, revisi
 			return observer.Result{}, errors.Join(err, blob.Close())
 		}
 		result.Objects = append(result.Objects, bytes.Clone(entry.Raw))
+		if size += len(entry.Raw); size > observer.MaxAnswer {
+			return result, blob.Close() // more than is told: refused where it is counted
+		}
 	}
 }
