@@ -252,6 +252,38 @@ func TestGO04CredentialsDoNotFollowARedirectToAnotherHost(t *testing.T) {
 	wantFailure(t, err, v1alpha1.ReasonUnreachable, "too many redirects")
 }
 
+func TestGO04AClientCertificateIsShownToItsServerAndToNoOther(t *testing.T) {
+	root := t.TempDir()
+	repo := gittest.NewRepo(t, root, "app")
+	repo.CommitFiles("one", map[string]string{"a": "b"})
+	server, other := gittest.NewHTTPS(t, root), gittest.NewHTTPS(t, root)
+	server.RequireCertificate("hub")
+	other.RequireCertificate("hub")
+	certificate, key := gittest.ClientCertificate(t, "hub")
+	w := newWorld(t)
+	w.secrets.set("ca", "ca.crt", string(server.CA)+string(other.CA))
+	w.secrets.set("cert", "tls.crt", string(certificate), "tls.key", string(key))
+	w.secrets.set("half", "tls.crt", string(certificate))
+	w.secrets.set("wrong", "tls.crt", string(certificate), "tls.key", "hunter2")
+	if _, files, err := w.get(t, with(gitRepository(server.RepoURL(repo)), "cert", "ca"), "", ""); err != nil || files["a"] != "b" {
+		t.Errorf("with the certificate: %v, %v", files, err)
+	}
+	_, _, err := w.get(t, with(gitRepository(server.RepoURL(repo)), "", "ca"), "", "")
+	wantFailure(t, err, v1alpha1.ReasonAuthFailed, "wants credentials (401)")
+	_, _, err = w.get(t, with(gitRepository(server.RepoURL(repo)), "half", "ca"), "", "")
+	wantFailure(t, err, v1alpha1.ReasonSecretMissing, "one of the keys tls.crt and tls.key and not the other")
+	_, _, err = w.get(t, with(gitRepository(server.RepoURL(repo)), "wrong", "ca"), "", "")
+	wantFailure(t, err, v1alpha1.ReasonInvalid, "cannot be used together")
+
+	// A server that sends us on does not get it shown elsewhere.
+	server.Before(func(rw http.ResponseWriter, r *http.Request) bool {
+		http.Redirect(rw, r, other.URL+r.URL.RequestURI(), http.StatusFound)
+		return false
+	})
+	_, _, err = w.get(t, with(gitRepository(server.RepoURL(repo)), "cert", "ca"), "", "")
+	wantFailure(t, err, v1alpha1.ReasonAuthFailed, "none are sent to another host")
+}
+
 func TestGO04EachTroubleHasItsReasonAndTheRemoteIsLeftAlone(t *testing.T) {
 	root := t.TempDir()
 	repo := gittest.NewRepo(t, root, "app")

@@ -252,6 +252,16 @@ func TestGO01EachRefLeadsToTheCommitThatItNames(t *testing.T) {
 	check(v1alpha1.GitRef{Semver: ">=2.0.0-0"}, "", "start", "v2.0.0-rc.1@sha1:"+start)
 	refused(v1alpha1.GitRef{Semver: "one"}, "", v1alpha1.ReasonInvalid, "no range")
 
+	// What is at the tip of neither branch nor tag, and comes without its history.
+	repo.Git("checkout", "--quiet", "-b", "theirs")
+	request := commit("request")
+	repo.Git("push", "--quiet", "origin", "theirs:refs/pull/7/head", ":refs/heads/theirs")
+	check(v1alpha1.GitRef{Name: "refs/pull/7/head"}, "", "request", "refs/pull/7/head@sha1:"+request)
+	check(v1alpha1.GitRef{}, "refs/pull/7/head", "request", "refs/pull/7/head@sha1:"+request)
+	check(v1alpha1.GitRef{Name: "refs/heads/feature/a/b"}, "", "slash", "feature/a/b@sha1:"+slash)
+	refused(v1alpha1.GitRef{Name: "refs/pull/8/head"}, "", v1alpha1.ReasonRefNotFound, "no ref refs/pull/8/head")
+	refused(v1alpha1.GitRef{Name: "main"}, "", v1alpha1.ReasonInvalid, "a ref in full")
+
 	// A history that has nothing to do with the old one.
 	repo.Git("checkout", "--quiet", "--orphan", "fresh")
 	repo.Git("branch", "--force", "-D", "main")

@@ -62,10 +62,15 @@ func Fetch(ctx context.Context, remote Remote, commit, dir string) (fetched Fetc
 	return fetched, err
 }
 
+// leads reports the refs whose histories may have a commit that is the tip of none.
+func leads(name string) bool {
+	return strings.HasPrefix(name, "refs/heads/") || strings.HasPrefix(name, "refs/tags/") || name == "HEAD"
+}
+
 // plan decides what to ask for.
 func plan(ctx context.Context, conn connection, commit string) (*request, error) {
-	capabilities, refs, err := listRefs(ctx, conn, func(name string) bool {
-		return strings.HasPrefix(name, "refs/heads/") || strings.HasPrefix(name, "refs/tags/") || name == "HEAD"
+	capabilities, refs, err := listRefs(ctx, conn, func(name, hash string) bool {
+		return hash == commit || leads(name)
 	})
 	if err != nil {
 		return nil, err

@@ -98,7 +98,7 @@ func (r Remote) connect(ctx context.Context) (connection, error) {
 	return dialHTTP(r, u)
 }
 
-// Refs lists the branches and tags that keep accepts, and nothing of the others
+// Refs lists the refs that keep accepts, and nothing of the others
 // is held in memory.
 func Refs(ctx context.Context, remote Remote, keep func(name string) bool) (refs []Ref, err error) {
 	conn, err := remote.connect(ctx)
@@ -106,12 +106,13 @@ func Refs(ctx context.Context, remote Remote, keep func(name string) bool) (refs
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, conn.close()) }()
-	_, refs, err = listRefs(ctx, conn, keep)
+	_, refs, err = listRefs(ctx, conn, func(name, _ string) bool { return keep(name) })
 	return refs, err
 }
 
-// listRefs reads an advertisement: its capabilities and the refs that keep accepts.
-func listRefs(ctx context.Context, conn connection, keep func(string) bool) (capabilities map[string]bool, refs []Ref, err error) {
+// listRefs reads an advertisement: its capabilities and the refs that keep accepts by
+// their name or by what they lead to.
+func listRefs(ctx context.Context, conn connection, keep func(name, hash string) bool) (capabilities map[string]bool, refs []Ref, err error) {
 	stream, err := conn.advertisement(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -141,14 +142,16 @@ func listRefs(ctx context.Context, conn connection, keep func(string) bool) (cap
 			return nil, nil, fault.Failf(fault.ClassUnreachable, "the server's answer is not that of a Git server")
 		}
 		peeled := strings.TrimSuffix(name, "^{}")
-		if !keep(peeled) {
+		if !keep(peeled, hash) {
 			continue
 		}
 		if peeled != name {
 			// The commit behind the tag object of the line before.
 			if last := len(refs) - 1; last >= 0 && refs[last].Name == peeled {
 				refs[last].Commit = hash
+				continue
 			}
+			refs = append(refs, Ref{Name: peeled, Commit: hash})
 			continue
 		}
 		refs = append(refs, Ref{Name: name, Commit: hash})

@@ -47,7 +47,7 @@ func NewHTTPS(t testing.TB, root string) *HTTP {
 	h.Server = httptest.NewUnstartedServer(h.handler(t, root))
 	var certificate tls.Certificate
 	h.CA, certificate = authority(t)
-	h.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	h.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert}
 	h.StartTLS()
 	t.Cleanup(h.Close)
 	return h
@@ -104,6 +104,34 @@ func (h *HTTP) RequireBearer(token string) {
 	h.Before(func(w http.ResponseWriter, r *http.Request) bool {
 		return admit(w, r.Header.Get("Authorization") == "Bearer "+token)
 	})
+}
+
+// RequireCertificate lets only who shows a certificate with that name in.
+func (h *HTTP) RequireCertificate(name string) {
+	h.Before(func(w http.ResponseWriter, r *http.Request) bool {
+		shown := r.TLS.PeerCertificates
+		return admit(w, len(shown) > 0 && shown[0].Subject.CommonName == name)
+	})
+}
+
+// ClientCertificate makes one with a key, PEM, signed by itself.
+func ClientCertificate(t testing.TB, name string) (certificate, key []byte) {
+	t.Helper()
+	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	template := &x509.Certificate{SerialNumber: big.NewInt(3), Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &secret.PublicKey, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
 }
 
 func admit(w http.ResponseWriter, ok bool) bool {
