@@ -55,9 +55,11 @@ func Main(args []string, stdin io.Reader, stdout io.Writer) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	// Helm warns of values through it, and what a worker writes last is repeated when
-	// it dies.
+	// Helm warns of values through the one, kustomize of old fields through the other,
+	// and what a worker has written is repeated when it dies. The runtime's own last
+	// words do not go through either. Writing to no file is an error that both ignore.
 	log.SetOutput(io.Discard)
+	os.Stderr = nil
 	if err := worker.Serve(stdin, stdout, limits, work); err != nil {
 		return 1
 	}
