@@ -10,13 +10,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
 )
 
-func TestATransitionIsOneEventAboutItsRelease(t *testing.T) {
+func TestATransitionAndAWarningAreOneEventEachAboutTheirObject(t *testing.T) {
 	client := fake.NewClientset()
 	events, err := client.CoreV1().Events("").Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -41,20 +42,26 @@ func TestATransitionIsOneEventAboutItsRelease(t *testing.T) {
 	}
 	leaving := &v1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "going", Name: "web", UID: "v"}}
 	recorder.Transition(leaving, true, "DryRunFailed", "nothing can be made in this namespace: dropped")
-	recorder.Transition(release, true, "DryRunFailed", "ConfigMap team/a")
-	select {
-	case got := <-events.ResultChan():
-		event, ok := got.Object.(*corev1.Event)
-		if !ok || got.Type != watch.Added {
-			t.Fatalf("got %v", got)
+	next := func(want string) {
+		t.Helper()
+		select {
+		case got := <-events.ResultChan():
+			event, ok := got.Object.(*corev1.Event)
+			if !ok || got.Type != watch.Added {
+				t.Fatalf("got %v", got)
+			}
+			have := fmt.Sprintf("%s %s %s %s/%s %s %s", event.Type, event.Reason, event.InvolvedObject.Kind, event.Namespace, event.InvolvedObject.Name, event.InvolvedObject.APIVersion, event.Message)
+			if have != want {
+				t.Errorf("event %q, want %q", have, want)
+			}
+		case <-ctx.Done():
+			t.Fatal("no event")
 		}
-		have := fmt.Sprintf("%s %s %s %s/%s %s %s", event.Type, event.Reason, event.InvolvedObject.Kind, event.Namespace, event.InvolvedObject.Name, event.InvolvedObject.APIVersion, event.Message)
-		if want := "Warning DryRunFailed Release team/web core.convoy.kumodo.io/v1alpha1 ConfigMap team/a"; have != want {
-			t.Errorf("event %q, want %q", have, want)
-		}
-	case <-ctx.Done():
-		t.Fatal("no event")
 	}
+	recorder.Transition(release, true, "DryRunFailed", "ConfigMap team/a")
+	next("Warning DryRunFailed Release team/web core.convoy.kumodo.io/v1alpha1 ConfigMap team/a")
+	recorder.Warn(About{"Cluster", types.NamespacedName{Namespace: "team", Name: "edge"}, "c"}, "TokenReused", "who else has it?")
+	next("Warning TokenReused Cluster team/edge core.convoy.kumodo.io/v1alpha1 who else has it?")
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
