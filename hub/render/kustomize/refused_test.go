@@ -221,3 +221,50 @@ spec: {template: {spec: {containers: [{name: a, image: z}]}}}
 		t.Errorf("containers of builds without, with and without a schema of its own (-want +got):\n%s", diff)
 	}
 }
+
+func TestGO02BasesThatWereNotFetchedAreNamed(t *testing.T) {
+	const pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
+	source := func(kustomization string) *files.Tree {
+		return files.New([]files.File{
+			{Name: "app/kustomization.yaml", Data: []byte(kustomization)}, {Name: "app/big.yaml", Data: []byte(pointer)},
+		}, map[string]error{"vendor/lib": files.ErrSubmodule})
+	}
+	tests := []struct {
+		name, kustomization string
+		want                error
+		text                string
+	}{
+		{"a base in a submodule", "resources: [../vendor/lib/base]\n", files.ErrSubmodule, `app/kustomization.yaml: resources: "../vendor/lib/base": vendor/lib: is a submodule`},
+		{"a component that is a submodule", "components: [../vendor/lib]\n", files.ErrSubmodule, `app/kustomization.yaml: components: "../vendor/lib": vendor/lib: is a submodule`},
+		{"a pointer of Git LFS as resource", "resources: [big.yaml]\n", files.ErrPointer, `app/kustomization.yaml: resources: "big.yaml": app/big.yaml: is a Git LFS pointer`},
+		{"a pointer of Git LFS as data", "configMapGenerator: [{name: c, files: [big.yaml]}]\n", files.ErrPointer, `configMapGenerator[0].files: "big.yaml": app/big.yaml: is a Git LFS pointer`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := build(t, source(test.kustomization), "app")
+			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.text) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestAPartOfASourceTellsAllThatItLacks(t *testing.T) {
+	part := files.NewPart([]files.File{{Name: "over/kustomization.yaml", Data: []byte("resources: [../base, ../more]\ncomponents: [../tls]\npatches: [{path: ../p.yaml}]\n")}}, nil, []string{"over"})
+	if _, err := build(t, part, "over"); !errors.Is(err, kustomize.ErrMissing) {
+		t.Errorf("got %v", err)
+	}
+	if diff := cmp.Diff([]string{"base", "more", "p.yaml", "tls"}, part.Missing()); diff != "" {
+		t.Errorf("missing (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatABuildReadsIsSeenAndNothingElse(t *testing.T) {
+	source := tree("-- over/kustomization.yaml --\nresources: [../base]\n-- base/kustomization.yaml --\nresources: [cm.yaml]\n-- base/cm.yaml --\n" + config + "-- other/x.yaml --\n-- README.md --\n")
+	if _, err := build(t, source, "over"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"base", "over"}, source.Seen()); diff != "" {
+		t.Errorf("seen (-want +got):\n%s", diff)
+	}
+}
