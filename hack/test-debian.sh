@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the tests behind the build tag "debian": they need proxies, balancers and
-# an inspector of Debian beside the link. Installs what is missing, and fails
+# an inspector of Debian beside the link, and its registry for renders. Installs what is missing, and fails
 # where a part cannot be had. Needs Go, root, network namespaces and tun devices.
 #   hack/test-debian.sh [ARGUMENT OF go test...]
 set -euo pipefail
@@ -28,6 +28,7 @@ squid-openssl squid -v | grep -q -- --with-openssl
 nginx-light command -v nginx
 haproxy command -v haproxy
 mitmproxy command -v mitmdump
+docker-registry command -v docker-registry
 LIST
 }
 

@@ -52,8 +52,9 @@ type Options struct {
 	Name string
 	// KeepAll forbids deletion.
 	KeepAll bool
-	// Open asks for no password.
-	Open bool
+	// Program to run in place of ours: another release of the same project, whose
+	// first argument is what it has to do.
+	Program string
 }
 
 // Registry is one that runs.
@@ -71,9 +72,13 @@ type Registry struct {
 // Start runs a registry until it is stopped, or its supervisor ends. Its files are in
 // a folder of dir.
 func Start(ctx context.Context, supervisor *harness.Supervisor, dir string, o Options) (*Registry, error) {
-	program, err := Program(ctx)
-	if err != nil {
-		return nil, err
+	program, args := o.Program, []string{"serve"}
+	if program == "" {
+		built, err := Program(ctx)
+		if err != nil {
+			return nil, err
+		}
+		program, args = built, nil
 	}
 	dir = filepath.Join(dir, "registry-"+o.Name)
 	if err := os.MkdirAll(filepath.Join(dir, "storage"), 0o700); err != nil {
@@ -92,7 +97,7 @@ func Start(ctx context.Context, supervisor *harness.Supervisor, dir string, o Op
 		return nil, err
 	}
 	r.process, err = supervisor.Start(ctx, harness.Program{
-		Name: "registry-" + o.Name, Path: program, Args: []string{config}, Dir: dir, Env: []string{"OTEL_TRACES_EXPORTER=none"},
+		Name: "registry-" + o.Name, Path: program, Args: append(args, config), Dir: dir, Env: []string{"OTEL_TRACES_EXPORTER=none"},
 	})
 	if err != nil {
 		return nil, err
@@ -113,17 +118,15 @@ func (r *Registry) configure(dir string, o Options) (string, error) {
 		"storage": map[string]any{"filesystem": map[string]any{"rootdirectory": filepath.Join(dir, "storage")}, "delete": map[string]any{"enabled": !o.KeepAll}},
 		"http":    map[string]any{"addr": r.Host, "secret": "of-the-test", "tls": map[string]any{"certificate": r.CAFile, "key": filepath.Join(dir, "tls.key")}},
 	}
-	if !o.Open {
-		hash, err := bcrypt.GenerateFromPassword([]byte(Password), bcrypt.MinCost)
-		if err != nil {
-			return "", err
-		}
-		passwords := filepath.Join(dir, "htpasswd")
-		if err := os.WriteFile(passwords, fmt.Appendf(nil, "%s:%s\n", User, hash), 0o600); err != nil {
-			return "", err
-		}
-		config["auth"] = map[string]any{"htpasswd": map[string]any{"realm": "test", "path": passwords}}
+	hash, err := bcrypt.GenerateFromPassword([]byte(Password), bcrypt.MinCost)
+	if err != nil {
+		return "", err
 	}
+	passwords := filepath.Join(dir, "htpasswd")
+	if err := os.WriteFile(passwords, fmt.Appendf(nil, "%s:%s\n", User, hash), 0o600); err != nil {
+		return "", err
+	}
+	config["auth"] = map[string]any{"htpasswd": map[string]any{"realm": "test", "path": passwords}}
 	docker, err := json.Marshal(map[string]any{"auths": map[string]any{r.Host: map[string]any{"username": User, "password": Password}}})
 	if err != nil {
 		return "", err
