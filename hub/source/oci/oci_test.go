@@ -222,6 +222,38 @@ func TestARegistryGetsItsCredentials(t *testing.T) {
 	}
 }
 
+func TestARegistryIsThereIfItAnswersAndTakesTheCredentials(t *testing.T) {
+	t.Parallel()
+	registry := registrytest.New(t, false)
+	registry.User, registry.Password = "user", "secret"
+	remote := registry.OCI("folder")
+	with := func(password string) endpoint.Remote {
+		remote := remote
+		remote.Username, remote.Password = "user", password
+		return remote
+	}
+	gone := remote
+	gone.URL = "oci://127.0.0.1:1/folder"
+	for _, c := range []struct {
+		name   string
+		remote endpoint.Remote
+		class  fault.Class
+	}{
+		{"with credentials", with("secret"), ""},
+		{"with wrong ones", with("wrong"), fault.ClassAuth},
+		{"without any: what is public can be had", remote, ""},
+		{"nobody answers", gone, fault.ClassUnreachable},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			err := oci.Ping(t.Context(), c.remote)
+			if (err != nil) != (c.class != "") || err != nil && fault.ClassOf(err) != c.class {
+				t.Errorf("got %v of class %s, want %q", err, fault.ClassOf(err), c.class)
+			}
+		})
+	}
+}
+
 func TestTokenServicesAndBlobsAreInsideThePolicy(t *testing.T) {
 	t.Parallel()
 	realm := registrytest.Serve(t, false, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -101,7 +101,8 @@ func (r *Repository) speaksHTTP(ctx context.Context, host string) (bool, error) 
 
 // Ping asks whether the registry that a remote's URL names answers, and takes the
 // credentials. Whether there is such a repository is not asked: the URL may be that
-// of a folder of repositories.
+// of a folder of repositories. Without credentials a registry that wants some is
+// there: what is public in it can be had all the same.
 func Ping(ctx context.Context, r endpoint.Remote) error {
 	u, err := endpoint.ParseURL(r.URL)
 	if err != nil {
@@ -121,7 +122,11 @@ func Ping(ctx context.Context, r endpoint.Remote) error {
 		Client:    repository.remote.Client, PlainHTTP: repository.remote.PlainHTTP,
 	}}
 	if err := whole.Ping(ctx); err != nil {
-		return repository.explain(ctx, "", err)
+		err = repository.explain(ctx, "", err)
+		if !repository.sent && fault.ClassOf(err) == fault.ClassAuth {
+			return nil
+		}
+		return err
 	}
 	return nil
 }

@@ -108,12 +108,6 @@ func New(o Options) (*Backend, error) {
 	return b, nil
 }
 
-// Check reports what is wrong with a URL.
-func Check(text string) error {
-	_, err := parse(text)
-	return err
-}
-
 func parse(text string) (registry.Reference, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != scheme || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
