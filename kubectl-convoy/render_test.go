@@ -60,6 +60,11 @@ data:
 {{- with .Values.password }}
   password: {{ . }}
 {{- end }}
+-- images/pod.yaml --
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec: {containers: [{name: web, image: web:1}]}
 -- broken/a.yaml --
 apiVersion: v1
 kind: ConfigMap
@@ -118,6 +123,16 @@ func released(t *testing.T, spec string) string {
 		"  source: {kind: GitRepository, name: app}\n"+spec)
 }
 
+// fromRegistry has a Release take its chart from a HelmRegistry.
+func fromRegistry(t *testing.T, release string) string {
+	t.Helper()
+	text, err := os.ReadFile(release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file(t, strings.Replace(string(text), "kind: GitRepository", "kind: HelmRegistry", 1))
+}
+
 // laptop runs the plugin without a kubeconfig.
 func laptop(t *testing.T, args ...string) (out, problems string, code int, err error) {
 	t.Helper()
@@ -150,6 +165,9 @@ func TestRenderMakesWhatTheHubWouldMake(t *testing.T) {
 			"  content:\n    path: chart\n    helm:\n      valuesFrom: [{kind: ConfigMap, name: colors, key: eu}]\n      values: {color: green}\n", []string{"--values-from-dir", filepath.Join(dir, "given")},
 			[]string{"color: green"},
 		},
+		"of a chart of a registry, unpacked beside others": {"  content: {helm: {chart: {name: charts/chart}}}\n", []string{"REGISTRY"}, []string{"color: red", "name: shop-app"}},
+		"with the digests that are given for images":       {"  content: {path: images}\n  images: {policy: Pin}\n", []string{"--image", "web:1=sha256:" + strings.Repeat("0", 64)}, []string{"@sha256:000"}},
+		"with tags where digests would be pinned":          {"  content: {path: images}\n  images: {policy: Pin}\n", []string{"--images-as-is"}, []string{"image: web:1"}},
 		"with mutations, for one cluster": {
 			"  content: {path: plain/web.yaml}\n  mutations:\n    - {type: goTemplate, from: {name: 'labels-{{ .cluster.region }}', path: body}}\n" +
 				"    - {type: mergePatch, if: 'cluster.name == \"edge-7\"', inline: ['{\"spec\":{\"replicas\":7}}']}\n",
@@ -160,7 +178,11 @@ func TestRenderMakesWhatTheHubWouldMake(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out, problems, code, err := laptop(t, append([]string{"-f", released(t, test.spec), "--source", dir}, test.args...)...)
+			release, args := released(t, test.spec), test.args
+			if len(args) == 1 && args[0] == "REGISTRY" {
+				release, args = fromRegistry(t, release), nil
+			}
+			out, problems, code, err := laptop(t, append([]string{"-f", release, "--source", dir}, args...)...)
 			if err != nil || code != 0 {
 				t.Fatalf("exit code %d: %s", code, problems)
 			}
@@ -206,11 +228,7 @@ func TestWhatRenderCannotMakeSaysWhy(t *testing.T) {
 			for _, arg := range test.args {
 				switch arg {
 				case "HELM":
-					text, err := os.ReadFile(args[1])
-					if err != nil {
-						t.Fatal(err)
-					}
-					args[1] = file(t, strings.Replace(string(text), "kind: GitRepository", "kind: HelmRegistry", 1))
+					args[1] = fromRegistry(t, args[1])
 				case "PIN":
 					pinned := t.TempDir()
 					if err := os.WriteFile(filepath.Join(pinned, "pod.yaml"), []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: registry.example/web:1}]}\n"), 0o600); err != nil {

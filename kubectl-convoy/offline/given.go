@@ -6,8 +6,6 @@ import (
 	"encoding/base64"
 	"fmt"
 
-	"sigs.k8s.io/yaml"
-
 	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/pkg/manifest"
 )
@@ -58,30 +56,4 @@ func (g *Given) text(kind, name, key string) (string, error) {
 		return "", fmt.Errorf("%s %s has no key %s: it is %w", kind, name, key, ErrValues)
 	}
 	return text, nil
-}
-
-// texts of a Secret's value: the whole, and each text in it where it is YAML.
-func texts(whole string) []string {
-	out := []string{whole}
-	var value any
-	if err := yaml.Unmarshal([]byte(whole), &value); err != nil {
-		return out // it is no YAML: whoever needs it to be will say so
-	}
-	var walk func(any)
-	walk = func(value any) {
-		switch v := value.(type) {
-		case string:
-			out = append(out, v)
-		case []any:
-			for _, child := range v {
-				walk(child)
-			}
-		case map[string]any:
-			for _, child := range v {
-				walk(child)
-			}
-		}
-	}
-	walk(value)
-	return out
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"regexp"
+	"strings"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/hub/render/content"
@@ -29,7 +30,7 @@ func (o *Options) job() (content.Job, error) {
 			Cluster: o.cluster(), KubeVersion: o.KubeVersion, APIVersions: o.APIVersions, Images: o.Images,
 			Self: facts.Self{
 				Name: release.Name, Namespace: release.Namespace, TargetNamespace: namespace,
-				Labels: release.Labels, Annotations: release.Annotations, UID: string(release.UID),
+				Labels: written(release.Labels), Annotations: written(release.Annotations), UID: string(release.UID),
 			},
 		},
 		Pin: release.Spec.Images.Policy == v1alpha1.ImagesPin && !o.ImagesAsIs,
@@ -45,6 +46,18 @@ func (o *Options) job() (content.Job, error) {
 		job.Mutations = append(job.Mutations, made)
 	}
 	return job, nil
+}
+
+// written leaves out labels and annotations that the hub leaves out too: its own, and
+// what kubectl apply writes.
+func written(all map[string]string) map[string]string {
+	kept := make(map[string]string, len(all))
+	for key, value := range all {
+		if !strings.HasPrefix(key, "convoy.kumodo.io/") && key != "kubectl.kubernetes.io/last-applied-configuration" {
+			kept[key] = value
+		}
+	}
+	return kept
 }
 
 // cluster is what templates see: cluster.name always wins.
@@ -77,12 +90,8 @@ func (o *Options) values(job *content.Job) error {
 		if err != nil {
 			return fmt.Errorf("spec.content.helm.valuesFrom[%d]: %w", i, err)
 		}
-		secret := from.Kind == v1alpha1.ReferenceSecret
-		if secret {
-			job.Secrets = append(job.Secrets, texts(text)...)
-		}
 		job.Values = append(job.Values, content.Values{
-			Origin: fmt.Sprintf("%s %s, key %s", from.Kind, from.Name, key), Text: text, TargetPath: from.TargetPath, Secret: secret,
+			Origin: fmt.Sprintf("%s %s, key %s", from.Kind, from.Name, key), Text: text, TargetPath: from.TargetPath, Secret: from.Kind == v1alpha1.ReferenceSecret,
 		})
 	}
 	if helm.Values != nil && len(helm.Values.Raw) > 0 {
@@ -119,10 +128,7 @@ func (o *Options) mutation(job *content.Job, m v1alpha1.Mutation, i int) (conten
 	if err != nil {
 		return fail(err)
 	}
-	if out.Secret = kind == v1alpha1.ReferenceSecret; out.Secret {
-		job.Secrets = append(job.Secrets, texts(text)...)
-	}
-	out.Bodies, out.Origin = []string{text}, fmt.Sprintf("%s %s, key %s", kind, name, key)
+	out.Bodies, out.Origin, out.Secret = []string{text}, fmt.Sprintf("%s %s, key %s", kind, name, key), kind == v1alpha1.ReferenceSecret
 	return out, nil
 }
 

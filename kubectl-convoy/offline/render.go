@@ -98,7 +98,7 @@ func (o *Options) locate(source *folder, job *content.Job) error {
 	name := path.Base(helm.Chart.Name)
 	for _, place := range []string{".", name} {
 		if _, err := source.root.Stat(path.Join(place, "Chart.yaml")); err == nil {
-			job.Content.Path = place
+			job.Content.Path = path.Join(place, job.Content.Path)
 			chart := *helm
 			chart.Chart = nil
 			job.Content.Helm = &chart
