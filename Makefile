@@ -99,8 +99,8 @@ test-packaging: test-parity ## Charts against Helm, overlays against kustomize; 
 	@go test -C hack/images -timeout 20m ./...
 
 .PHONY: test-parity
-test-parity: bin/helm bin/kustomize ## Our renders against those of `helm template` and `kustomize build`, run beside them (UPDATE=1 writes down what they say).
-	@CONVOY_PARITY_HELM=$(CURDIR)/bin/helm CONVOY_PARITY_UPDATE=$(UPDATE) go test -count=1 -run HelmTemplate ./hub/render/helm
+test-parity: bin/helm bin/kustomize ## Our renders against those of `helm template` and `kustomize build`, run beside them (UPDATE=1 writes down what they say; CHARTS=folder compares the charts in it).
+	@CONVOY_PARITY_HELM=$(CURDIR)/bin/helm CONVOY_PARITY_UPDATE=$(UPDATE) CONVOY_PARITY_CHARTS=$(CHARTS) go test -count=1 -run HelmTemplate ./hub/render/helm
 	@CONVOY_PARITY_KUSTOMIZE=$(CURDIR)/bin/kustomize CONVOY_PARITY_UPDATE=$(UPDATE) go test -count=1 -run KustomizeBuild ./hub/render/kustomize
 
 bin/helm: hack/parity/go.mod

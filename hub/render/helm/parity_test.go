@@ -30,6 +30,7 @@ import (
 const (
 	helmProgram  = "CONVOY_PARITY_HELM"
 	updateGolden = "CONVOY_PARITY_UPDATE"
+	otherCharts  = "CONVOY_PARITY_CHARTS"
 )
 
 // parity is one render that has to be the same as that of `helm template`.
@@ -96,6 +97,78 @@ func TestARenderIsWhatHelmTemplateGives(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestChartsOfOthersAreWhatHelmTemplateGives holds all charts below a folder beside
+// helm, each with its own values. What helm refuses, we have to refuse.
+func TestChartsOfOthersAreWhatHelmTemplateGives(t *testing.T) {
+	root := os.Getenv(otherCharts)
+	if root == "" {
+		t.Skip("make test-parity CHARTS=folder compares the charts of a folder")
+	}
+	found, err := filepath.Glob(filepath.Join(root, "*", "Chart.yaml"))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("no charts below %s: %v", root, err)
+	}
+	for _, file := range found {
+		folder := filepath.Dir(file)
+		t.Run(filepath.Base(folder), func(t *testing.T) {
+			p := parity{}
+			want, said := p.run(t, folder)
+			result, err := p.render(t, files.New(readFolder(t, folder), nil))
+			switch {
+			case said != "" && err != nil:
+				t.Skipf("neither renders it: %.300s and %.300v", said, err)
+			case said != "" || err != nil:
+				t.Fatalf("helm: %.300s; convoy: %.600v", said, err)
+			}
+			wanted, err := manifest.Parse("helm.yaml", want)
+			if err != nil {
+				if _, _, ours := result.Objects(); ours == nil {
+					t.Fatalf("only helm's text is refused: %v", err)
+				}
+				t.Skipf("refused in both, as no manifests: %.600v", err)
+			}
+			ours, again := p.plain(t, result), p.ours(t, files.New(readFolder(t, folder), nil))
+			helms := byName(t, wanted)
+			for name := range ours {
+				ours[name], helms[name] = sameOnly(ours[name], again[name], helms[name])
+			}
+			if diff := cmp.Diff(helms, ours); diff != "" {
+				t.Errorf("(-helm +convoy):\n%s", diff)
+			}
+		})
+	}
+}
+
+// sameOnly leaves out of a and other what is random: where two renders, a and b, differ.
+func sameOnly(a, b, other any) (any, any) {
+	switch x := a.(type) {
+	case map[string]any:
+		y, _ := b.(map[string]any)
+		z, ok := other.(map[string]any)
+		if !ok {
+			return a, other
+		}
+		for key := range x {
+			x[key], z[key] = sameOnly(x[key], y[key], z[key])
+		}
+		return x, z
+	case []any:
+		y, _ := b.([]any)
+		z, ok := other.([]any)
+		if !ok || len(y) != len(x) || len(z) != len(x) {
+			return a, other
+		}
+		for i := range x {
+			x[i], z[i] = sameOnly(x[i], y[i], z[i])
+		}
+		return x, z
+	}
+	if cmp.Equal(a, b) {
+		return a, other
+	}
+	return nil, nil
 }
 
 // source gives the chart as a folder, for helm, and as a tree.
@@ -174,10 +247,31 @@ func (p parity) version() string {
 // helm runs the real one, if there is one, and holds it against what was written down.
 func (p parity) helm(t *testing.T, folder, golden string) []byte {
 	t.Helper()
-	program := os.Getenv(helmProgram)
-	if program == "" {
+	if os.Getenv(helmProgram) == "" {
 		return nil
 	}
+	out, said := p.run(t, folder)
+	if said != "" {
+		t.Fatalf("helm: %s", said)
+	}
+	if os.Getenv(updateGolden) != "" {
+		if err := os.WriteFile(golden, out, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(kept), string(out)); diff != "" {
+		t.Errorf("helm says something else than it did (-written down +now); make test-parity UPDATE=1 writes it down:\n%s", diff)
+	}
+	return out
+}
+
+// run gives what helm prints, and what it says when it fails.
+func (p parity) run(t *testing.T, folder string) (out []byte, said string) {
+	t.Helper()
 	args := []string{"template", "rel", folder, "--namespace", "team", "--include-crds", "--skip-tests", "--kube-version", p.version()}
 	for _, api := range p.apis {
 		args = append(args, "--api-versions", api)
@@ -196,32 +290,27 @@ func (p parity) helm(t *testing.T, folder, golden string) []byte {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	home := t.TempDir()
-	command := exec.CommandContext(ctx, program, append(args, "--values", values)...)
+	command := exec.CommandContext(ctx, os.Getenv(helmProgram), append(args, "--values", values)...)
 	command.Env = []string{"HOME=" + home, "HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home}
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
-	out, err := command.Output()
-	if err != nil {
-		t.Fatalf("helm: %v\n%s", err, &stderr)
+	if out, err = command.Output(); err != nil {
+		return nil, err.Error() + ": " + stderr.String()
 	}
-	out = generated.ReplaceAll(out, []byte(anew))
-	if os.Getenv(updateGolden) != "" {
-		if err := os.WriteFile(golden, out, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	kept, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(kept), string(out)); diff != "" {
-		t.Errorf("helm says something else than it did (-written down +now); make test-parity UPDATE=1 writes it down:\n%s", diff)
-	}
-	return out
+	return generated.ReplaceAll(out, []byte(anew)), ""
 }
 
 // ours renders, and takes off what convoy adds to hooks and definitions.
 func (p parity) ours(t testing.TB, tree *files.Tree) map[string]any {
+	t.Helper()
+	result, err := p.render(t, tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.plain(t, result)
+}
+
+func (p parity) render(t testing.TB, tree *files.Tree) (helm.Result, error) {
 	t.Helper()
 	apis := append(helm.DefaultAPIVersions(), p.apis...)
 	for _, version := range helm.DefaultAPIVersions() {
@@ -233,12 +322,14 @@ func (p parity) ours(t testing.TB, tree *files.Tree) map[string]any {
 		Tree: tree, Path: "app", ReleaseName: "rel", Namespace: "team", ValuesFiles: p.files,
 		Values: []map[string]any{p.inline(t)}, Facts: recorder,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for i := range result.Files {
 		result.Files[i].Data = generated.ReplaceAll(result.Files[i].Data, []byte(anew))
 	}
+	return result, err
+}
+
+func (p parity) plain(t testing.TB, result helm.Result) map[string]any {
+	t.Helper()
 	crds, objects, err := result.Objects()
 	if err != nil {
 		t.Fatal(err)
