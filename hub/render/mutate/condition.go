@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -25,6 +26,15 @@ type condition struct {
 	answer    bool
 }
 
+// language is what expressions may say. It is the same for all, is never changed, and
+// takes long to make.
+var language = sync.OnceValues(func() (*cel.Env, error) {
+	return cel.NewEnv(
+		cel.Variable("cluster", cel.DynType), cel.Variable("self", cel.DynType), cel.Variable("object", cel.DynType),
+		cel.ParserExpressionSizeLimit(maxExpression), cel.CrossTypeNumericComparisons(true),
+	)
+})
+
 // newCondition compiles an expression; an empty one holds always.
 func newCondition(expression string, w *world) (*condition, error) {
 	if strings.TrimSpace(expression) == "" {
@@ -33,10 +43,7 @@ func newCondition(expression string, w *world) (*condition, error) {
 	if len(expression) > maxExpression {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(expression), maxExpression)
 	}
-	env, err := cel.NewEnv(
-		cel.Variable("cluster", cel.DynType), cel.Variable("self", cel.DynType), cel.Variable("object", cel.DynType),
-		cel.ParserExpressionSizeLimit(maxExpression), cel.CrossTypeNumericComparisons(true),
-	)
+	env, err := language()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrExpression, err)
 	}
