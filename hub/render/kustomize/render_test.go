@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -240,6 +241,22 @@ func TestYA01QuotedWordsAndOctalsComeThroughAsTheyAre(t *testing.T) {
 	}
 	if diff := cmp.Diff(raw[0].Content, objects["Deployment t-ya-01/modes"]); diff != "" {
 		t.Errorf("(-raw +kustomize):\n%s", diff)
+	}
+}
+
+func TestYA01UnquotedWordsAreWhatKustomizeMakesOfThem(t *testing.T) {
+	list := caseTree(t, "YA-01", "v2")
+	with := func(name string) *files.Tree {
+		return files.New(append(slices.Clone(list), files.File{Name: "app/kustomization.yaml", Data: []byte("resources: [" + name + ".yaml]\n")}), nil)
+	}
+	for name, want := range map[string]string{"bad1": "ConfigMap t-ya-01/bad1: data.half: must be text", "bad3": "app: kustomize: "} {
+		if _, err := build(t, with(name), "app"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	objects, err := build(t, with("bad2"), "app")
+	if got := text(t, objects["ConfigMap t-ya-01/bad2"]); err != nil || !strings.Contains(got, `"flag":"true"`) {
+		t.Errorf("an annotation that is true, as kustomize build writes it: %s, %v", got, err)
 	}
 }
 
