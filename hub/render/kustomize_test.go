@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/hub/render"
 	"kumodo.io/convoy/hub/render/content"
@@ -93,4 +95,32 @@ func TestAMutatedKustomizationAsksOnlyWhatItsTemplatesRead(t *testing.T) {
 	if got := strings.Join(result.Reads, " "); got != "cluster.name" {
 		t.Errorf("reads %q", got)
 	}
+}
+
+func TestMU01AMutationChangesItsFieldsAndNothingElseInAWorker(t *testing.T) {
+	w := newWorld(t)
+	plain, err := w.render(t, caseTree(t, "MU-01", "v1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := job("team", caseTree(t, "MU-01", "v1"))
+	work.Content.World.Cluster["odd"] = "a\"b - c: \nx"
+	work.Content.Mutations = []content.Mutation{
+		{Name: "site", Type: v1alpha1.MutationGoTemplate, Bodies: []string{"metadata: {labels: {site: '{{ .cluster.name }}'}}"}},
+		{Name: "odd", Type: v1alpha1.MutationGoTemplate, Bodies: []string{"metadata: {annotations: {odd: '{{ .cluster.odd }}'}}"}},
+	}
+	mutated, err := w.Render(t.Context(), work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := w.objectsOf(t, plain)["ConfigMap t-mu-01/text"]
+	metadata, _ := want["metadata"].(map[string]any)
+	metadata["labels"] = map[string]any{"site": "edge"}
+	metadata["annotations"] = map[string]any{"odd": "a\"b - c: \nx"}
+	if diff := cmp.Diff(want, w.objectsOf(t, mutated)["ConfigMap t-mu-01/text"]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	delete(work.Content.World.Cluster, "odd")
+	_, err = w.Render(t.Context(), work)
+	wantFailure(t, err, v1alpha1.ReasonRenderFailed, `mutation "odd"`, "ConfigMap t-mu-01/text", "cluster.odd, on cluster edge")
 }
