@@ -66,6 +66,7 @@ type measurement struct {
 // In this order: what comes later finds more on the planes. While simulated agents
 // connect to a hub of their own the edge is at rest.
 var measurements = []measurement{
+	{"render", renders},
 	{"status", statusWrites},
 	{"latency", applyLatency},
 	{"bulk", bulk},

@@ -186,7 +186,7 @@ func foldAdopted(release *v1alpha1.Release, order tunnel.Order, signed tunnel.Si
 	}
 	status.Sequence, status.SourceRevision, status.RenderRef = order.Sequence, order.Revision, order.Objects.Digest
 	if status.Render == nil || status.Render.Objects.Digest != order.Objects.Digest {
-		status.Render = &v1alpha1.RenderStatus{Objects: v1alpha1.LayerReference(*order.Objects)}
+		status.Render = &v1alpha1.RenderStatus{Objects: v1alpha1.LayerReference(*order.Objects), TargetNamespace: order.Policy.Namespace}
 		if newest != nil && newest.Sequence == order.Sequence {
 			status.Render.Count = newest.Counts.Total
 		}
