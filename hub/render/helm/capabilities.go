@@ -114,10 +114,10 @@ func checkKubeVersion(c *chart.Chart, f facts.Facts) error {
 }
 
 // onlyAskedSingly reports that wherever templates, or texts that may be templates,
-// name APIVersions, they call its Has. More texts are looked at than can be templates:
+// come to .APIVersions, they call its Has. More texts are looked at than can be templates:
 // to be wrong in that direction costs a render that could have been shared.
 func onlyAskedSingly(c *chart.Chart, values map[string]any) bool {
-	const list, call = "APIVersions", ".Has"
+	const list, call = ".APIVersions", ".Has"
 	for text := range texts(c, values) {
 		for {
 			i := strings.Index(text, list)

@@ -185,6 +185,8 @@ func TestOnlyWhatATemplateAsksOfTheClusterIsRecorded(t *testing.T) {
 		{"an API that is not asked for", `{{ if false }}{{ .Capabilities.APIVersions.Has "x/v1" }}{{ end }}x`, "x", nil},
 		{"the list", `{{ has "apps/v1" .Capabilities.APIVersions }} {{ len .Capabilities.APIVersions }}`, "true 4", []string{"capabilities.apis"}},
 		{"the list and Has", `{{ $l := .Capabilities.APIVersions }}{{ $l.Has "v1" }}`, "true", []string{"capabilities.apis"}},
+		{"a variable of that name", `{{ $someAPIVersions := list }}{{ len $someAPIVersions }}{{ .Capabilities.APIVersions.Has "v1" }}`, "0true", []string{"capabilities.api:v1"}},
+		{"the list in parentheses", `{{ len ((.Capabilities).APIVersions) }}`, "4", []string{"capabilities.apis"}},
 		{"all of it", `{{ (.Capabilities | toJson | fromJson).KubeVersion.Minor }}`, "37", []string{"capabilities.apis", "capabilities.kubeVersion"}},
 		{"all of it in YAML", `{{ (.Capabilities | toYamlPretty | fromYaml) | len }}`, "3", []string{"capabilities.apis", "capabilities.kubeVersion"}},
 		{"a copy", `{{ $c := deepCopy . }}{{ $c.Capabilities.APIVersions.Has "v1" }}`, "true", []string{"capabilities.api:v1"}},
