@@ -94,7 +94,7 @@ func releasesOfRegistries(w *world, server *registry.Registry) {
 
 	chart := registrytest.Tgz(t, registrytest.Entry{Name: "web/Chart.yaml", Data: "apiVersion: v2\nname: web\nversion: 1.2.0\n"},
 		registrytest.Entry{Name: "web/values.yaml", Data: "key: default\n"},
-		registrytest.Entry{Name: "web/templates/a.yaml", Data: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: of-chart}\ndata: {key: {{ .Values.key | quote }}}\n"})
+		registrytest.Entry{Name: "web/templates/a.yaml", Data: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}-map}\ndata: {key: {{ .Values.key | quote }}}\n"})
 	push(w, other(t, server, "charts/web"), "1.2.0", "application/vnd.cncf.helm.chart.content.v1.tar+gzip", chart)
 	tree := registrytest.Tgz(t, registrytest.Entry{Name: "deploy/a.yaml", Data: configMap("of-artifact", "1")})
 	push(w, other(t, server, "team/manifests"), "latest", "application/vnd.cncf.flux.content.v1.tar+gzip", tree)
@@ -115,9 +115,17 @@ func releasesOfRegistries(w *world, server *registry.Registry) {
 		"content": map[string]any{"helm": map[string]any{"chart": map[string]any{"name": "web", "version": "1.x"}, "values": map[string]any{"key": "given"}}},
 	})
 	w.release("artifact", "deploy", map[string]any{"source": map[string]any{"kind": "OCIRegistry", "name": "registry"}})
-	w.untilEdge("of-chart", "given")
+	// A chart of the Git repository that needs the other one, which wants credentials.
+	w.commit(map[string]string{
+		"web/a.yaml":          configMap("a", "2"),
+		"umbrella/Chart.yaml": fmt.Sprintf("apiVersion: v2\nname: umbrella\nversion: 0.1.0\ndependencies:\n- {name: web, version: 1.x, repository: \"oci://%s/charts\"}\n", server.Host),
+	})
+	w.release("umbrella", "umbrella", map[string]any{"content": map[string]any{"path": "umbrella", "helm": map[string]any{"values": map[string]any{"web": map[string]any{"key": "through"}}}}})
+	w.sync("umbrella", false)
+	w.untilEdge("chart-map", "given")
 	w.untilEdge("of-artifact", "1")
-	for _, name := range []string{"chart", "artifact"} {
+	w.untilEdge("umbrella-map", "through")
+	for _, name := range []string{"chart", "artifact", "umbrella"} {
 		w.until(name, func(r *v1alpha1.Release) bool { return has(r, "Ready", metav1.ConditionTrue, "") })
 	}
 }

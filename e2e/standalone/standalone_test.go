@@ -3,6 +3,7 @@
 package standalone_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +116,18 @@ func TestAStandaloneHubDelivers(t *testing.T) {
 		third = w.commit(map[string]string{"web/a.yaml": configMap("a", "4"), "other/c.yaml": configMap("c", "1")})
 		w.sync("web", false)
 		before = w.until("web", readyAt(third))
+	})
+	step("a source that tells of a commit is asked at once, however long its interval is", func() {
+		w.tellable()
+		third = w.commit(map[string]string{"web/a.yaml": configMap("a", "told"), "other/c.yaml": configMap("c", "1")})
+		if code := w.tell("another key"); code != http.StatusNotFound {
+			t.Errorf("a call that was signed with another key is answered with %d", code)
+		}
+		if code := w.tell(hookToken); code != http.StatusAccepted {
+			t.Errorf("a call that was signed is answered with %d", code)
+		}
+		before = w.until("web", readyAt(third))
+		w.untilEdge("a", "told")
 	})
 	step("force renders and orders again although nothing changed", func() {
 		requested := w.sync("web", true)

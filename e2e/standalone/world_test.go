@@ -55,12 +55,12 @@ type world struct {
 	git        *gitserver.Server
 	dir        string
 
-	api, gateway, metrics int
-	hub, agent            *harness.Process
-	client                dynamic.Interface
-	etcd                  *clientv3.Client
-	starts                int
-	more                  []string // arguments of the hub
+	api, gateway, metrics, hooks int
+	hub, agent                   *harness.Process
+	client                       dynamic.Interface
+	etcd                         *clientv3.Client
+	starts                       int
+	more                         []string // arguments of the hub
 }
 
 func newWorld(t *testing.T, more ...string) *world {
@@ -93,7 +93,7 @@ func newWorld(t *testing.T, more ...string) *world {
 	secret := filepath.Join(w.dir, "secrets", team, "git-ca")
 	w.must(os.MkdirAll(secret, 0o700))
 	w.must(os.WriteFile(filepath.Join(secret, "ca.crt"), w.git.CA(), 0o600))
-	for _, port := range []*int{&w.api, &w.gateway, &w.metrics} {
+	for _, port := range []*int{&w.api, &w.gateway, &w.metrics, &w.hooks} {
 		*port, err = harness.FreePort(ctx)
 		w.must(err)
 	}
@@ -144,7 +144,7 @@ func (w *world) startHub() {
 		Name: fmt.Sprintf("hub-%d", w.starts), Path: w.programs.Hub,
 		Args: append([]string{
 			"--standalone", "--data-dir=" + w.data(), "--secure-port=" + strconv.Itoa(w.api), "--gateway-addr=" + loopback(w.gateway),
-			"--metrics-addr=" + loopback(w.metrics), "--source-allow-cidr=127.0.0.0/8", "--log-format=json",
+			"--metrics-addr=" + loopback(w.metrics), "--webhook-addr=" + loopback(w.hooks), "--source-allow-cidr=127.0.0.0/8", "--log-format=json",
 			"--standalone-secrets-dir=" + filepath.Join(w.dir, "secrets"), "--resync=10s",
 		}, w.more...),
 	})
