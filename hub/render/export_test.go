@@ -5,6 +5,7 @@ package render
 import (
 	"fmt"
 	"os"
+	"time"
 )
 
 // Busy names the workers that are not idle, for tests of which worker does what.
@@ -33,3 +34,6 @@ func (r *Renderer) KillIdle() {
 		}
 	}
 }
+
+// EndSoon gives jobs less processor time, so that tests of those that never end do.
+func EndSoon() { workerLimits.JobCPU = 5 * time.Second }

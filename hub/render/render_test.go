@@ -43,6 +43,7 @@ func TestMain(m *testing.M) {
 			os.Exit(7)
 		}
 	}
+	render.EndSoon()
 	goleak.VerifyTestMain(m)
 }
 
