@@ -3,6 +3,7 @@
 package helm
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -106,9 +107,10 @@ func execute(o Options, c *chart.Chart, values map[string]any) (map[string]strin
 		words.forbid()
 		rendered, err := executeOnce(o, c, values)
 		words.allow()
-		if err == nil {
-			return rendered, nil
+		if !errors.Is(err, ErrTemplate) {
+			return rendered, err
 		}
+		o.SkipSchema = true // the values have fitted
 		rendered, err = executeOnce(o, c, values)
 		if err == nil {
 			o.Facts.Note(facts.Random)
