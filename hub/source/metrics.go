@@ -22,10 +22,10 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	buckets := []float64{.02, .1, .3, 1, 3, 10, 30, 120}
 	m := &metrics{
 		resolves:       prometheus.NewCounterVec(prometheus.CounterOpts{Name: "convoy_source_resolves_total", Help: "Refs looked up, by result: Known (answered from memory), OK, or a reason."}, []string{"result"}),
-		resolveSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "convoy_source_resolve_duration_seconds", Help: "Time a remote took to list its refs.", Buckets: buckets}),
+		resolveSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "convoy_source_resolve_duration_seconds", Help: "Time a remote took to say what a ref leads to.", Buckets: buckets}),
 		fetches:        prometheus.NewCounterVec(prometheus.CounterOpts{Name: "convoy_source_fetches_total", Help: "Snapshots wanted, by result: Known (in the cache), OK, or a reason."}, []string{"result"}),
-		fetchSeconds:   prometheus.NewHistogram(prometheus.HistogramOpts{Name: "convoy_source_fetch_duration_seconds", Help: "Time to fetch and unpack one commit.", Buckets: buckets}),
-		fetchBytes:     prometheus.NewCounter(prometheus.CounterOpts{Name: "convoy_source_fetched_bytes_total", Help: "Bytes of packs received."}),
+		fetchSeconds:   prometheus.NewHistogram(prometheus.HistogramOpts{Name: "convoy_source_fetch_duration_seconds", Help: "Time to fetch and unpack one revision.", Buckets: buckets}),
+		fetchBytes:     prometheus.NewCounter(prometheus.CounterOpts{Name: "convoy_source_fetched_bytes_total", Help: "Bytes of packs and archives received."}),
 		cacheBytes:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "convoy_source_cache_bytes", Help: "Size of the snapshots on disk."}),
 		evictions:      prometheus.NewCounter(prometheus.CounterOpts{Name: "convoy_source_cache_evictions_total", Help: "Snapshots removed from the disk to make room."}),
 	}
