@@ -139,7 +139,7 @@ func TestTheObserverAnswersTheHubAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := (&http.Client{Timeout: patience}).Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
