@@ -4,6 +4,7 @@ package cases
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -65,6 +66,7 @@ type release struct {
 	// step that its content is from, commit that the content is, and asked, the sync
 	// request that followed, by target.
 	step      *Step
+	content   corev1alpha1.ReleaseContent
 	commit    string
 	asked     map[*target]string
 	published map[*target]bool // it was made there once
@@ -208,24 +210,23 @@ func (p *Player) tell(note string) {
 
 // content makes the documents of a step the content of its Release, on all targets.
 func (p *Player) content(ctx context.Context, s *Step) error {
-	switch s.Kind {
-	case "", "raw":
-	case "helm", "kustomize":
-		p.say("# NOT BUILT YET: content of kind %s. The files are committed as they are and read as raw manifests.\n", s.Kind)
-		if s.Values != "" {
-			p.say("# its values are not used:\n%s", indent(s.Values, "#   "))
-		}
-	default:
-		p.say("# content of kind %q is not known; read as raw manifests\n", s.Kind)
-	}
-	r, err := p.prepare(ctx, s)
+	parts, err := p.c.parts(s)
 	if err != nil {
 		return err
 	}
-	if err := p.publish(ctx, r); err != nil {
-		return err
+	for _, part := range parts {
+		r, err := p.prepare(ctx, part)
+		if err != nil {
+			return err
+		}
+		if err := p.publish(ctx, r); err != nil {
+			return err
+		}
+		if err := p.settle(ctx, r); err != nil {
+			return err
+		}
 	}
-	return p.settle(ctx, r)
+	return nil
 }
 
 // prepare commits what a step's Release is to have.
@@ -242,6 +243,9 @@ func (p *Player) prepare(ctx context.Context, s *Step) (*release, error) {
 		return nil, err
 	}
 	r.step = s
+	if r.content, err = p.c.spec(s, r.path); err != nil {
+		return nil, err
+	}
 	p.say("# %d files committed as %.10s, Release path %s\n", len(files), r.commit, r.path)
 	return r, nil
 }
@@ -354,7 +358,9 @@ func (p *Player) publishOn(ctx context.Context, t *target, r *release) error {
 		if err := p.world.Hub.Source(ctx, p.world.Git, t.namespace, source, metav1.Duration{Duration: 10 * time.Second}); err != nil {
 			return err
 		}
-		err := p.world.Hub.ApplyObjects(ctx, install.Release(t.namespace, r.name, t.cluster, source, r.path, func(out *corev1alpha1.Release) {
+		// kubectl apply would take nulls out of values before it sends them.
+		err := p.world.Hub.Create(ctx, install.Release(t.namespace, r.name, t.cluster, source, r.path, func(out *corev1alpha1.Release) {
+			out.Spec.Content = r.content
 			if p.opts.Manual {
 				out.Spec.SyncPolicy.Automatic = new(bool)
 			}
@@ -373,9 +379,18 @@ func (p *Player) publishOn(ctx context.Context, t *target, r *release) error {
 
 // sync asks for what the source has now.
 func (p *Player) sync(ctx context.Context, t *target, r *release) error {
+	client := p.world.Hub.Plane.Dynamic().Resource(install.Releases).Namespace(t.namespace)
+	// Values with a null in them would not come through a merge patch.
+	content, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec/content", "value": r.content}})
+	if err != nil {
+		return fmt.Errorf("content of %s: %w", r.name, err)
+	}
+	if _, err := client.Patch(ctx, r.name, types.JSONPatchType, content, metav1.PatchOptions{}); err != nil {
+		return err //nolint:wrapcheck // names the Release
+	}
 	at := time.Now().UTC().Format(time.RFC3339Nano)
-	body := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}},"spec":{"content":{"path":%q}}}`, corev1alpha1.AnnotationSyncRequestedAt, at, r.path)
-	_, err := p.world.Hub.Plane.Dynamic().Resource(install.Releases).Namespace(t.namespace).Patch(ctx, r.name, types.MergePatchType, []byte(body), metav1.PatchOptions{})
+	body := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, corev1alpha1.AnnotationSyncRequestedAt, at)
+	_, err = client.Patch(ctx, r.name, types.MergePatchType, []byte(body), metav1.PatchOptions{})
 	r.asked[t] = at
 	return err //nolint:wrapcheck // names the Release
 }
