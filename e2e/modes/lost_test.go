@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -93,7 +94,8 @@ func fetchedBack(ctx context.Context, t *testing.T) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := http.DefaultClient.Do(request)
+	client := &http.Client{Timeout: 10 * time.Second}
+	answer, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
