@@ -125,8 +125,8 @@ const (
 	ReasonRateLimited           = "RateLimited"
 	ReasonTimeout               = "Timeout"
 	ReasonSignatureInvalid      = "SignatureInvalid" // none, or by none of the keys
-	ReasonTooLarge              = "TooLarge" // a limit of a fetch
-	ReasonInvalid               = "Invalid"  // a URL, ref or Secret that cannot be used
+	ReasonTooLarge              = "TooLarge"         // a limit of a fetch
+	ReasonInvalid               = "Invalid"          // a URL, ref or Secret that cannot be used
 )
 
 // GitRepositoryList is a list of GitRepositories.

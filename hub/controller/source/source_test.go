@@ -40,7 +40,7 @@ func (w *world) Check(context.Context, v1alpha1.Source) (string, error) {
 
 type reporter struct{ *world }
 
-func (w reporter) Source(_ context.Context, _ v1alpha1.Source, outcome report.SourceOutcome) error {
+func (w *reporter) Source(_ context.Context, _ v1alpha1.Source, outcome report.SourceOutcome) error {
 	w.outcomes = append(w.outcomes, outcome)
 	return nil
 }
@@ -55,7 +55,7 @@ func newWorld() (*world, *Reconciler, *clocktesting.FakePassiveClock) {
 		Spec:       v1alpha1.GitRepositorySpec{Interval: &metav1.Duration{Duration: time.Minute}},
 	}}
 	clock := clocktesting.NewFakePassiveClock(time.Now())
-	return w, New(Options{Kind: v1alpha1.KindGitRepository, Cache: w, Checker: w, Reporter: reporter{w}, Clock: clock}), clock
+	return w, New(Options{Kind: v1alpha1.KindGitRepository, Cache: w, Checker: w, Reporter: &reporter{w}, Clock: clock}), clock
 }
 
 func reconcileOnce(t *testing.T, r *Reconciler) time.Duration {

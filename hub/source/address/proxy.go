@@ -148,7 +148,7 @@ func connect(ctx context.Context, proxy *url.URL, target string) (conn net.Conn,
 		return conn, &ProxyError{Host: proxy.Host, Err: err}
 	}
 	// The server says nothing before we do, so that no byte of its is in the buffer.
-	answer, err := http.ReadResponse(bufio.NewReader(&oneByte{conn, maxProxyAnswer}), request)
+	answer, err := http.ReadResponse(bufio.NewReader(&oneByte{conn, maxProxyAnswer}), request) //nolint:bodyclose // what follows the head is the server's, or goes with the connection
 	if err != nil {
 		return conn, &ProxyError{Host: proxy.Host, Err: err}
 	}

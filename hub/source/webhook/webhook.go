@@ -95,7 +95,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.answer(w, resultLimited, http.StatusTooManyRequests)
 		return
 	}
-	source, hook, key := h.find(r)
+	source, hook, key := h.find(r.Context(), r)
 	sum := hmac.New(sha256.New, key)
 	if _, err := io.Copy(sum, http.MaxBytesReader(w, r.Body, MaxBodyBytes)); err != nil {
 		var large *http.MaxBytesError
@@ -127,9 +127,9 @@ func (h *Handler) answer(w http.ResponseWriter, result string, code int) {
 
 // find gives the source that a call is about, the form of its calls, and the key
 // that they are signed with. Without one, source is nil and the key is nobody's.
-func (h *Handler) find(r *http.Request) (source v1alpha1.Source, hook string, key []byte) {
+func (h *Handler) find(ctx context.Context, r *http.Request) (source v1alpha1.Source, hook string, key []byte) {
 	none := func(why string) (v1alpha1.Source, string, []byte) {
-		logr.FromContextOrDiscard(r.Context()).V(1).Info("A webhook's call cannot be checked", "path", r.URL.Path, "cause", why)
+		logr.FromContextOrDiscard(ctx).V(1).Info("A webhook's call cannot be checked", "path", r.URL.Path, "cause", why)
 		return nil, "", h.nobody
 	}
 	kind := kindOf(r.PathValue("kind"))
@@ -145,9 +145,9 @@ func (h *Handler) find(r *http.Request) (source v1alpha1.Source, hook string, ke
 	if !slices.Contains(found.SourceStatus().CheckedSecrets, secret) {
 		return none("the use of the Secret was not checked")
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), secretTimeout)
+	reading, cancel := context.WithTimeout(ctx, secretTimeout)
 	defer cancel()
-	data, err := h.options.Secrets.GetSecret(ctx, found.GetNamespace(), secret)
+	data, err := h.options.Secrets.GetSecret(reading, found.GetNamespace(), secret)
 	if err != nil {
 		return none(err.Error())
 	}
