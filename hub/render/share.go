@@ -18,9 +18,10 @@ import (
 type shared struct {
 	mu      sync.Mutex
 	most    int
-	statics map[string]*readSets     // by tenant and static hash
-	renders map[string]*list.Element // by tenant and inputs hash; of *remembered
-	order   *list.List               // the longest unused last
+	statics map[string]*readSets          // by tenant and static hash
+	renders map[string]*list.Element      // by tenant and inputs hash
+	order   *list.List                    // the longest unused last
+	entries map[*list.Element]*remembered // of order
 	flights map[string]*flight
 }
 
@@ -46,7 +47,7 @@ type flight struct {
 }
 
 func newShared(most int) *shared {
-	return &shared{most: most, statics: map[string]*readSets{}, renders: map[string]*list.Element{}, order: list.New(), flights: map[string]*flight{}}
+	return &shared{most: most, statics: map[string]*readSets{}, renders: map[string]*list.Element{}, order: list.New(), entries: map[*list.Element]*remembered{}, flights: map[string]*flight{}}
 }
 
 // find gives a render with the same inputs. hash gives the hash for a set of facts.
@@ -60,7 +61,7 @@ func (s *shared) find(ctx context.Context, tenant, static string, hash func(cont
 		element := s.renders[tenant+"\x00"+key]
 		if element != nil {
 			s.order.MoveToFront(element)
-			result := element.Value.(*remembered).result
+			result := s.entries[element].result
 			s.mu.Unlock()
 			return result, true, nil
 		}
@@ -99,7 +100,8 @@ func (s *shared) keep(tenant, static string, result Result) {
 	known.sets = slices.Insert(known.sets, 0, result.Reads) // the newest is the likeliest
 	known.sets = known.sets[:min(len(known.sets), maxReadSets)]
 	known.renders++
-	s.renders[key] = s.order.PushFront(&remembered{key: key, static: static, result: result})
+	element := s.order.PushFront(nil)
+	s.renders[key], s.entries[element] = element, &remembered{key: key, static: static, result: result}
 	for s.order.Len() > s.most {
 		s.dropLocked(s.order.Back())
 	}
@@ -115,8 +117,9 @@ func (s *shared) forget(tenant string, result Result) {
 }
 
 func (s *shared) dropLocked(element *list.Element) {
-	old := element.Value.(*remembered)
+	old := s.entries[element]
 	s.order.Remove(element)
+	delete(s.entries, element)
 	delete(s.renders, old.key)
 	if known := s.statics[old.static]; known != nil {
 		if known.renders--; known.renders == 0 {

@@ -79,7 +79,7 @@ func decode(text Values) (map[string]any, error) {
 	return nil, fmt.Errorf("%s: %w: it is no map", text.Origin, ErrValues)
 }
 
-var errTargetPath = errors.New("targetPath must be names of fields joined with dots, as in a.b.c; a dot in a name is written \\.")
+var errTargetPath = errors.New("targetPath must be names of fields joined with dots, as in a.b.c, with a backslash before a dot that is part of a name")
 
 // nest puts a text at its path, as it is.
 func nest(text Values) (map[string]any, error) {
