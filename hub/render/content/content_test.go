@@ -240,6 +240,25 @@ func TestWhatCameInThroughASecretIsSealedWhereverItShows(t *testing.T) {
 	}
 }
 
+func TestANumberOfASecretIsRefusedByItsPlaceSinceItCannotBeSealed(t *testing.T) {
+	j := job(func(j *content.Job) {
+		j.Values = []content.Values{{Text: "pin: 12345678\nport: 8080\n", Secret: true}}
+		j.Content.Helm = &v1alpha1.HelmContent{}
+	})
+	chart := tree{
+		"app/Chart.yaml": "{apiVersion: v2, name: app, version: 0.0.1}\n",
+		"app/templates/a.yaml": "apiVersion: example.test/v1\nkind: Lock\nmetadata: {name: shop}\nspec:\n  pin: {{ .Values.pin | int64 }}\n" +
+			"  text: {{ .Values.pin | int64 | quote }}\n  port: {{ .Values.port | int64 }}\n",
+	}
+	_, err := content.Render(j, chart.files(), nil)
+	if !errors.Is(err, content.ErrSecretNumber) || !strings.Contains(err.Error(), "Lock") || !strings.Contains(err.Error(), "spec.pin") {
+		t.Fatalf("got %v", err)
+	}
+	if strings.Contains(err.Error(), "12345678") || strings.Contains(err.Error(), "port") {
+		t.Errorf("it says too much: %v", err)
+	}
+}
+
 func TestWhatCannotBeRenderedSaysWhy(t *testing.T) {
 	pointer := "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
 	tests := []struct {

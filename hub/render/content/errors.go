@@ -17,6 +17,9 @@ var (
 	ErrIncomplete = errors.New("more is needed to make the render")
 	// ErrValues: values that cannot be read.
 	ErrValues = errors.New("values cannot be read")
+	// ErrSecretNumber: a value of a Secret stands where it cannot be kept out of the
+	// stored render.
+	ErrSecretNumber = errors.New("a number that came in through a Secret shows here, and only texts can be sealed: quote it, or take it from a ConfigMap")
 	// ErrHook: a hook whose place cannot be told.
 	ErrHook = errors.New("a hook whose place cannot be told")
 )

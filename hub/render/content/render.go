@@ -80,7 +80,9 @@ func (r *renderer) render() error {
 	if len(r.set.Objects) == 0 && !r.job.AllowEmpty {
 		return ErrEmpty
 	}
-	seal(r.set, r.secrets())
+	if err := seal(r.set, r.secrets()); err != nil {
+		return err
+	}
 	r.result.Set = r.set
 	return r.set.Arrange()
 }

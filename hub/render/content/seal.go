@@ -4,6 +4,7 @@ package content
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,18 +19,27 @@ import (
 //
 // What identifies an object, and annotations that the engine reads from the objects
 // layer, stay as they are: a Secret's text that stands in a name is no secret any
-// more.
-func seal(set *manifest.Set, secrets []string) {
+// more. A number cannot be sealed; one of a Secret is refused by its place.
+func seal(set *manifest.Set, secrets []string) error {
 	texts := searched(secrets)
 	if len(texts) == 0 {
-		return
+		return nil
 	}
+	var faults manifest.Errors
 	for i := range set.Objects {
 		object := &set.Objects[i]
 		s := &sealer{texts: texts}
 		s.walk(object.Content, nil)
 		object.Sealed = append(object.Sealed, s.found...)
+		slices.Sort(s.numbers)
+		for _, path := range s.numbers {
+			faults = append(faults, &manifest.Error{Place: object.Place, Object: object.String(), Path: path, Err: ErrSecretNumber})
+		}
 	}
+	if len(faults) > 0 {
+		return faults
+	}
+	return nil
 }
 
 // searched are the texts that are long enough, the longest first, each once.
@@ -51,8 +61,9 @@ func searched(secrets []string) []string {
 }
 
 type sealer struct {
-	texts []string
-	found []string
+	texts   []string
+	found   []string
+	numbers []string // places of numbers that are those of a Secret
 }
 
 func (s *sealer) walk(value any, steps []string) {
@@ -68,6 +79,10 @@ func (s *sealer) walk(value any, steps []string) {
 	case string:
 		if !identifies(steps) && s.shows(v) {
 			s.found = append(s.found, pointer(steps))
+		}
+	case json.Number:
+		if slices.Contains(s.texts, v.String()) {
+			s.numbers = append(s.numbers, strings.Join(steps, "."))
 		}
 	}
 }
@@ -168,6 +183,8 @@ func leaves(list []string, text string) []string {
 			}
 		case string:
 			list = append(list, v)
+		case float64:
+			list = append(list, strconv.FormatFloat(v, 'f', -1, 64))
 		}
 	}
 	walk(value)
