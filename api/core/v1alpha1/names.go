@@ -105,7 +105,7 @@ const (
 	ReasonEmptyRender      = "EmptyRender"      // nothing to apply; what runs is kept
 	ReasonStoreFailed      = "StoreFailed"
 	ReasonValuesNotFound   = "ValuesNotFound" // a ConfigMap or Secret, or a key of it, that values or a mutation are taken from does not exist
-	ReasonNoHostCluster    = "NoHostCluster" // a Secret is referenced and there is no host to read it from
+	ReasonNoHostCluster    = "NoHostCluster"  // a Secret is referenced and there is no host to read it from
 
 	// Applied.
 	ReasonApplied         = "Applied"
