@@ -36,9 +36,7 @@ func (b *Budget) Used() int64 { return b.used.Load() }
 func (b *Budget) take(g *guard, n uint32) {
 	b.used.Add(int64(n))
 	if g.unread.Add(int64(n)) == int64(n) {
-		b.mu.Lock()
-		b.holders[g] = struct{}{}
-		b.mu.Unlock()
+		b.list(g)
 	}
 }
 
@@ -49,9 +47,19 @@ func (b *Budget) give(g *guard, n uint32) {
 	}
 	b.used.Add(-int64(n))
 	if g.unread.Add(-int64(n)) == 0 {
-		b.mu.Lock()
+		b.list(g)
+	}
+}
+
+// list a session among those that hold anything, or strike it off. It goes by what is
+// so now: between a count and the lock another may have counted.
+func (b *Budget) list(g *guard) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if g.unread.Load() > 0 {
+		b.holders[g] = struct{}{}
+	} else {
 		delete(b.holders, g)
-		b.mu.Unlock()
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -98,7 +99,8 @@ type served struct {
 	controls bucket
 	pings    bucket
 
-	mu sync.Mutex // held by who writes a frame
+	mu      sync.Mutex // held by who writes a frame
+	ponging atomic.Bool
 }
 
 // Read gives the payload of binary messages.
@@ -225,8 +227,11 @@ func (s *served) end() error {
 		}
 		payload := s.payload
 		s.payload = nil
-		// A reader never waits for a writer. It ends with the connection, at the latest.
-		go s.pong(payload)
+		// A reader never waits for a writer, which ends with the connection, at the latest.
+		// A ping that comes while one is being answered needs no answer of its own.
+		if s.ponging.CompareAndSwap(false, true) {
+			go s.pong(payload)
+		}
 		return nil
 	case opPong:
 		s.payload = nil
@@ -237,6 +242,7 @@ func (s *served) end() error {
 }
 
 func (s *served) pong(payload []byte) {
+	defer s.ponging.Store(false)
 	if _, err := s.frame(opPong, payload); err != nil {
 		discard.Print(err) // the reader sees that the connection is gone
 	}

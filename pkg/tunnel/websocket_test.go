@@ -155,6 +155,25 @@ func TestAPingIsAnsweredWithItsContent(t *testing.T) {
 	}
 }
 
+func TestAPeerThatTakesNoAnswersHasOneGoroutineAnsweringItsPings(t *testing.T) {
+	t.Parallel()
+	ping := masked(bitFin|opPing, "x")
+	w := &wire{pieces: [][]byte{bytes.Repeat(ping, PingBurst)}, written: make(chan []byte)}
+	s := &served{conn: w}
+	if _, err := readAll(s); !errors.Is(err, io.EOF) && err != nil {
+		t.Fatal(err)
+	}
+	if !s.ponging.Load() {
+		t.Fatal("nobody answers")
+	}
+	<-w.written
+	select {
+	case answer := <-w.written:
+		t.Errorf("a second answer was waiting: %x", answer)
+	default:
+	}
+}
+
 func TestTheHubWritesFramesWithoutAMask(t *testing.T) {
 	t.Parallel()
 	for n, header := range map[int][]byte{
