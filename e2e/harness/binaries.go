@@ -202,13 +202,13 @@ func writeStages(ctx context.Context, dir string, bin Bin) error {
 }
 
 // BuildProgram builds one program of this repository, such as "./hub", into a
-// file, as it is shipped: static, without the race detector.
-func BuildProgram(ctx context.Context, pkg, out string) error {
+// file, as it is shipped: static, without the race detector; flags are those of go build.
+func BuildProgram(ctx context.Context, pkg, out string, flags ...string) error {
 	root, err := RepoRoot()
 	if err != nil {
 		return err
 	}
-	return goBuild(ctx, root, "-o", out, pkg)
+	return goBuild(ctx, root, append(flags, "-o", out, pkg)...)
 }
 
 // goBuild builds with the settings that all programs share, so that the build
