@@ -88,8 +88,8 @@ func (c *condition) fault(s *subject, a *activation, err error) error {
 	switch {
 	case errors.As(err, &stopped):
 		return fmt.Errorf("%w: it costs too much", ErrExpression)
-	case c.perObject && s.object.Group == "" && s.object.Kind == "Secret":
-		return fmt.Errorf("%w (on a Secret, so no more is said)", ErrExpression)
+	case c.perObject && isSecret(s.object):
+		return fmt.Errorf("%w (%s)", ErrExpression, onSecret)
 	}
 	text := shown(err.Error())
 	if a.missed == "" {

@@ -146,6 +146,9 @@ func (m *mutation) object(object *manifest.Object) error {
 		if err != nil {
 			fault := m.bodyFault(err, i)
 			fault.Object, fault.Place = &object.Identity, object.Place
+			if !m.secret && isSecret(object) {
+				fault.Err = hushed(fault.Err, onSecret)
+			}
 			return fault
 		}
 		changed, err := manifest.FromContent(content, object.Place)
@@ -155,8 +158,11 @@ func (m *mutation) object(object *manifest.Object) error {
 		if err != nil {
 			fault := m.fault(object, plainFault(err))
 			fault.Body = i + 1
-			if m.secret {
-				fault.Err = hushed(fault.Err)
+			switch {
+			case m.secret:
+				fault.Err = hushed(fault.Err, inSecret)
+			case isSecret(object):
+				fault.Err = hushed(fault.Err, onSecret)
 			}
 			return fault
 		}
@@ -195,7 +201,7 @@ func (m *mutation) bodyFault(err error, index int) *Error {
 		fault.Line, fault.Field, fault.Err = parsed.Line, parsed.Path, parsed.Err
 	}
 	if m.secret {
-		fault.Field, fault.Err = "", hushed(fault.Err)
+		fault.Field, fault.Err = "", hushed(fault.Err, inSecret)
 	}
 	return fault
 }
@@ -210,12 +216,22 @@ type bodyError struct {
 func (b *bodyError) Error() string { return b.err.Error() }
 func (b *bodyError) Unwrap() error { return b.err }
 
+// Why no more is said than what kind of fault it is.
+const (
+	inSecret = "the body is in a Secret, so no more is said"
+	onSecret = "on a Secret, so no more is said"
+)
+
+// isSecret reports an object whose values messages must not repeat: a template may put
+// any of them into its error.
+func isSecret(object *manifest.Object) bool { return object.Group == "" && object.Kind == "Secret" }
+
 // hushed keeps what kind of fault it is, and nothing of its text.
-func hushed(err error) error {
+func hushed(err error, why string) error {
 	for _, kind := range []error{ErrKey, ErrTemplate, ErrBody, ErrPatch, ErrIdentity, ErrTooLarge, manifest.ErrTooLarge} {
 		if errors.Is(err, kind) {
-			return fmt.Errorf("%w (the body is in a Secret, so no more is said)", kind)
+			return fmt.Errorf("%w (%s)", kind, why)
 		}
 	}
-	return fmt.Errorf("%w (the body is in a Secret, so no more is said)", ErrBody)
+	return fmt.Errorf("%w (%s)", ErrBody, why)
 }

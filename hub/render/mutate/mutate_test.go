@@ -399,6 +399,39 @@ func TestConditionsOverASecretSayNothingOfItsValues(t *testing.T) {
 	}
 }
 
+func TestFaultsOfMutationsOverASecretSayNothingOfItsValues(t *testing.T) {
+	const text = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: PlainGitSecret99}\n"
+	tests := []struct {
+		name string
+		kind v1alpha1.MutationType
+		body string
+		want error
+		says string
+	}{
+		{"fail with the value", v1alpha1.MutationGoTemplate, `metadata: {annotations: {a: "{{ fail .object.data.password }}"}}`, mutate.ErrTemplate, "body 1, line 1, metadata.annotations.a: on Secret s"},
+		{"the value in clear as a key", v1alpha1.MutationGoTemplate, `metadata: {annotations: {a: "{{ index .object.data (b64dec .object.data.password) }}"}}`, mutate.ErrKey, "metadata.annotations.a"},
+		{"the value as a key of the cluster", v1alpha1.MutationGoTemplate, `metadata: {annotations: {a: "{{ index .cluster (b64dec .object.data.password) }}"}}`, mutate.ErrKey, "metadata.annotations.a"},
+		{"the value as a number", v1alpha1.MutationGoTemplate, `metadata: {annotations: {a: "{{ add 1 (b64dec .object.data.password) }}"}}`, mutate.ErrTemplate, "metadata.annotations.a"},
+		{"the value as a pattern", v1alpha1.MutationGoTemplate, `metadata: {annotations: {a: '{{ regexReplaceAll (print "(" .object.data.password) "a" "b" }}'}}`, mutate.ErrTemplate, "metadata.annotations.a"},
+		{"the value as a label's name", v1alpha1.MutationGoTemplate, `metadata: {labels: '{{ dict (b64dec .object.data.password) 1 }}'}`, mutate.ErrBody, "body 1: on Secret s"},
+		{"a merge patch", v1alpha1.MutationMergePatch, "data: {password: [PlainGitSecret99]}", mutate.ErrBody, "body 1: on Secret s"},
+		{"a JSON patch", v1alpha1.MutationJSONPatch, "[{op: test, path: /data/PlainGitSecret99, value: x}]", mutate.ErrPatch, "body 1, line 1: on Secret s"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			err := mutate.Apply(parse(t, "a.yaml", text), []mutate.Mutation{{Name: "m", Type: test.kind, Bodies: []string{test.body}}}, facts.NewRecorder(edge()))
+			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), `mutation "m"`) || !strings.Contains(err.Error(), test.says) {
+				t.Fatalf("got %v", err)
+			}
+			for _, value := range []string{"PlainGitSecret99", "UGxhaW5HaXRTZWNyZXQ5OQ"} {
+				if strings.Contains(err.Error(), value) {
+					t.Errorf("it repeats the value: %v", err)
+				}
+			}
+		})
+	}
+}
+
 func TestTemplatesAndConditionsEnd(t *testing.T) {
 	doubling := func(step string) string {
 		return `{{ $s := "xxxxxxxx" }}{{ range 64 }}{{ $s = ` + step + ` }}{{ end }}{{ len $s }}`
