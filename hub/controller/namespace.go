@@ -4,10 +4,13 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -29,7 +32,7 @@ const (
 type NamespaceState struct {
 	// Terminating: it is being deleted, or is gone.
 	Terminating bool
-	// Uninstall: it is annotated so that its deletion uninstalls.
+	// Uninstall: it was annotated, before its deletion began, so that it uninstalls.
 	Uninstall bool
 }
 
@@ -93,10 +96,41 @@ func (n *Namespaces) get(ctx context.Context, name string) (NamespaceState, erro
 	case err != nil:
 		return NamespaceState{}, fmt.Errorf("read namespace %s of the host: %w", name, err)
 	}
-	return NamespaceState{
-		Terminating: namespace.DeletionTimestamp != nil,
-		Uninstall:   namespace.DeletionTimestamp != nil && namespace.Annotations[v1alpha1.AnnotationUninstallOnDelete] == "true",
-	}, nil
+	return NamespaceState{Terminating: namespace.DeletionTimestamp != nil, Uninstall: uninstalls(namespace)}, nil
+}
+
+// uninstalls says whether a namespace that is going had the annotation before its
+// deletion began. Who may change a namespace may annotate one that is going, but
+// may not be who deleted it: what was said then counts. When it was set is known
+// by managedFields alone; what they do not tell is not obeyed, and workloads stay.
+func uninstalls(namespace *corev1.Namespace) bool {
+	deleted := namespace.DeletionTimestamp
+	if deleted == nil || namespace.Annotations[v1alpha1.AnnotationUninstallOnDelete] != "true" {
+		return false
+	}
+	// Who changes a value becomes its only owner, at that time. Of several owners
+	// all said the same, and the first said it before.
+	return slices.ContainsFunc(namespace.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Time != nil && !entry.Time.IsZero() && !entry.Time.After(deleted.Time) && entry.Subresource == "" && ownsUninstall(entry)
+	})
+}
+
+// ownsUninstall says whether an entry of managedFields has the annotation. One that
+// cannot be read has nothing.
+func ownsUninstall(entry metav1.ManagedFieldsEntry) bool {
+	if entry.FieldsV1 == nil {
+		return false
+	}
+	var fields struct {
+		Metadata struct {
+			Annotations map[string]json.RawMessage `json:"f:annotations"`
+		} `json:"f:metadata"`
+	}
+	if err := json.Unmarshal(entry.FieldsV1.Raw, &fields); err != nil {
+		return false
+	}
+	_, ok := fields.Metadata.Annotations["f:"+v1alpha1.AnnotationUninstallOnDelete]
+	return ok
 }
 
 func (n *Namespaces) enter(name string) *line {

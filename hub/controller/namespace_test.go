@@ -21,6 +21,13 @@ import (
 
 func namespace(name string, going bool, annotations map[string]string) *corev1.Namespace {
 	out := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}}
+	if annotations != nil {
+		before := metav1.NewTime(time.Now().Add(-time.Hour))
+		out.ManagedFields = []metav1.ManagedFieldsEntry{{
+			Manager: "kubectl-create", Operation: metav1.ManagedFieldsOperationUpdate, Time: &before,
+			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:annotations":{"f:convoy.kumodo.io/uninstall-on-delete":{}}}}`)},
+		}}
+	}
 	if going {
 		now := metav1.Now()
 		out.DeletionTimestamp = &now
@@ -45,6 +52,48 @@ func TestTheHostSaysWhatBecomesOfANamespace(t *testing.T) {
 		if err != nil || got != want {
 			t.Errorf("namespace %s: %+v, %v; want %+v", name, got, err, want)
 		}
+	}
+}
+
+// Who may annotate a namespace that is going cannot make its deletion uninstall.
+func TestOnlyWhatANamespaceSaidBeforeItsDeletionBeganUninstalls(t *testing.T) {
+	deleted := time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC)
+	const owns = `{"f:metadata":{"f:annotations":{".":{},"f:convoy.kumodo.io/uninstall-on-delete":{}}}}`
+	entry := func(after time.Duration, fields string) metav1.ManagedFieldsEntry {
+		at := metav1.NewTime(deleted.Add(after))
+		return metav1.ManagedFieldsEntry{Manager: "kubectl-annotate", Operation: metav1.ManagedFieldsOperationUpdate, Time: &at, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+	}
+	untimed := entry(0, owns)
+	untimed.Time = nil
+	empty := entry(-time.Hour, owns)
+	empty.FieldsV1 = nil
+	status := entry(-time.Hour, owns)
+	status.Subresource = "status"
+	for name, test := range map[string]struct {
+		fields []metav1.ManagedFieldsEntry
+		want   bool
+	}{
+		"set an hour before":                              {[]metav1.ManagedFieldsEntry{entry(-time.Hour, owns)}, true},
+		"set in the second of the deletion":               {[]metav1.ManagedFieldsEntry{entry(0, owns)}, true},
+		"set a second after":                              {[]metav1.ManagedFieldsEntry{entry(time.Second, owns)}, false},
+		"set before and said again after":                 {[]metav1.ManagedFieldsEntry{entry(time.Minute, owns), entry(-time.Hour, owns)}, true},
+		"set after on a namespace that had others before": {[]metav1.ManagedFieldsEntry{entry(-time.Hour, `{"f:metadata":{"f:annotations":{".":{},"f:owner":{}}}}`), entry(time.Minute, owns)}, false},
+		"nobody knows who set it":                         {nil, false},
+		"nobody knows when it was set":                    {[]metav1.ManagedFieldsEntry{untimed}, false},
+		"an entry without fields":                         {[]metav1.ManagedFieldsEntry{empty}, false},
+		"an entry that cannot be read":                    {[]metav1.ManagedFieldsEntry{entry(-time.Hour, `{"f:metadata":[]}`)}, false},
+		"an entry of the status":                          {[]metav1.ManagedFieldsEntry{status}, false},
+		"a label of that name":                            {[]metav1.ManagedFieldsEntry{entry(-time.Hour, `{"f:metadata":{"f:labels":{"f:convoy.kumodo.io/uninstall-on-delete":{}}}}`)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			team := namespace("team", true, map[string]string{v1alpha1.AnnotationUninstallOnDelete: "true"})
+			at := metav1.NewTime(deleted)
+			team.DeletionTimestamp, team.ManagedFields = &at, test.fields
+			got, err := NewNamespaces(fake.NewClientset(team).CoreV1()).State(t.Context(), "team")
+			if want := (NamespaceState{Terminating: true, Uninstall: test.want}); err != nil || got != want {
+				t.Errorf("%+v, %v; want %+v", got, err, want)
+			}
+		})
 	}
 }
 

@@ -38,7 +38,8 @@ const (
 
 	// AnnotationUninstallOnDelete, set to "true" on a namespace of the hub
 	// before it is deleted, makes the deletion uninstall its Releases. Without
-	// it a deleted namespace leaves every workload running.
+	// it, or when managedFields do not tell that it was set before, a deleted
+	// namespace leaves every workload running.
 	AnnotationUninstallOnDelete = "convoy.kumodo.io/uninstall-on-delete"
 
 	// FinalizerRelease holds a deleted Release until its last order (remove or
