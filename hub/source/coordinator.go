@@ -108,7 +108,7 @@ func New(o Options) (*Coordinator, error) {
 		policy:  address.Policy{Allow: o.Allow, Deny: o.Deny, Proxy: o.Proxy},
 		secrets: o.Secrets, command: o.Worker, clock: o.Clock, metrics: m, cache: cache,
 		resolving: semaphore.NewWeighted(maxResolves), fetching: semaphore.NewWeighted(maxFetches),
-		hosts: &hosts{clock: o.Clock, all: map[string]*host{}},
+		hosts: newHosts(o.Clock),
 		known: map[string]*knowledge{}, told: map[string]uint64{},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())

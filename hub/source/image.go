@@ -54,7 +54,7 @@ func (c *Coordinator) Image(ctx context.Context, w ImageWant) (string, error) {
 func (c *Coordinator) lookUpImage(ctx context.Context, w ImageWant, registry string) (digest string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
-	leave, err := c.hosts.enter(ctx, origin(registry), visitLook)
+	leave, err := c.hosts.enter(ctx, origin(registry), sourceKey("image", w.Namespace, w.Reference), visitLook)
 	if err != nil {
 		return "", err
 	}

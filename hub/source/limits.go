@@ -18,6 +18,11 @@ const (
 	maxLooksPerHost   = 8
 	maxFetchesPerHost = 3
 	maxHosts          = 10_000
+	// maxSourceWait that a source is left alone for when its server asks for that, and
+	// maxHostWait that all other sources of the host are; maxWaits are remembered.
+	maxSourceWait = time.Hour
+	maxHostWait   = 2 * time.Minute
+	maxWaits      = 10_000
 
 	// defaultCacheBytes of the snapshots on disk.
 	defaultCacheBytes = 2 << 30

@@ -128,7 +128,7 @@ func (c *Coordinator) ask(ctx context.Context, key string, o v1alpha1.Source, q 
 	c.mu.Lock()
 	index, _ := c.indexLocked(o)
 	c.mu.Unlock()
-	revision, err := c.lookUp(ctx, q)
+	revision, err := c.lookUp(ctx, identity(o), q)
 	err = explain(err)
 	c.metrics.resolved(err, c.clock.Since(start))
 	if c.ctx.Err() != nil {
@@ -174,10 +174,10 @@ func (c *Coordinator) dropOldestLocked() {
 }
 
 // lookUp asks the remote, when there is room.
-func (c *Coordinator) lookUp(ctx context.Context, q question) (revision Revision, err error) {
+func (c *Coordinator) lookUp(ctx context.Context, who string, q question) (revision Revision, err error) {
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
-	leave, err := c.hosts.enter(ctx, q.origin, visitLook)
+	leave, err := c.hosts.enter(ctx, q.origin, who, visitLook)
 	if err != nil {
 		return Revision{}, err
 	}

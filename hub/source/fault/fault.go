@@ -38,7 +38,7 @@ const (
 	// maxTextBytes of what a server says is repeated in an error.
 	maxTextBytes = 200
 	// maxRetryAfter is the longest that a server is left alone for.
-	maxRetryAfter = 24 * time.Hour
+	maxRetryAfter = time.Hour
 )
 
 // Error is what clients of sources return. Its text has no credentials in it.
