@@ -151,6 +151,9 @@ func (s *stage) hubBack(ctx context.Context, v *voice) error {
 			return err
 		}
 	}
+	if err := s.preview(ctx, v); err != nil {
+		return err
+	}
 	table, err := s.hub.Plane.Kubectl(ctx, "-n", team, "get", "clusters,releases")
 	if err != nil {
 		return err
@@ -168,6 +171,7 @@ All of it goes on running. To look around:
   export KUBECONFIG=%[1]s/kubeconfig PATH=%[2]s:$PATH
   kubectl --context hub -n %[3]s get clusters,releases -o wide
   kubectl --context hub -n %[3]s describe release %[4]s-edge-1
+  kubectl convoy --context hub -n %[3]s preview %[4]s-edge-1
   kubectl --context edge-2 -n %[4]s delete service %[5]s       # and look again
 
 A new version: commit to %[6]s, git push origin main, then
