@@ -48,6 +48,27 @@ func TestAnUndisturbedRolloutCostsTwoStatusWritesAndOneInventory(t *testing.T) {
 	})
 }
 
+func TestAnInventoryIsEmptiedWhenTheLastObjectWasPruned(t *testing.T) {
+	inside(t, func(t *testing.T, h *hub) {
+		key := h.ordered(t, "web")
+		h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 1, withInventory)})
+		pass(time.Minute)
+		before, ok := lookup[*corev1alpha1.ReleaseInventory](h, "Inventory", key)
+		if !ok || len(before.Entries) != 1 {
+			t.Fatalf("inventory %+v", before)
+		}
+		const empty = "sha256:empty"
+		h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 2, func(r *tunnel.Report) {
+			r.Sequence, r.AppliedRef, r.Inventory = before.Sequence+1, empty, []tunnel.InventoryEntry{}
+		})})
+		pass(time.Minute)
+		after, _ := lookup[*corev1alpha1.ReleaseInventory](h, "Inventory", key)
+		if len(after.Entries) != 0 || after.Sequence != before.Sequence+1 || after.RenderRef != empty {
+			t.Errorf("inventory of sequence %d, render %s, entries %v", after.Sequence, after.RenderRef, after.Entries)
+		}
+	})
+}
+
 func TestReportsWithinTheWindowAreOneWrite(t *testing.T) {
 	inside(t, func(t *testing.T, h *hub) {
 		h.ordered(t, "web")

@@ -45,7 +45,7 @@ func (r *release) report() {
 	if r.counter >= r.reserved && r.saveAt.IsZero() {
 		r.saveAt = r.reportedAt // the next counters must be written down before a restart
 	}
-	if r.inventoryNew && len(out.Inventory) > 0 && r.inventorySent == 0 {
+	if r.inventoryNew && out.Inventory != nil && r.inventorySent == 0 {
 		r.inventorySent = r.counter
 	}
 	if r.done && r.doneAt == 0 {
@@ -83,7 +83,9 @@ func (r *release) buildLocked() tunnel.Report {
 	}
 	out.Settled = r.settled && s.moving == 0 && s.unseen == 0 && len(r.drifts) == s.stuck
 	out.Exceptions, out.More = sortExceptions(out.Exceptions)
-	if r.inventoryNew && r.settled {
+	// An empty inventory is told of a render that was applied in full and has no
+	// objects, not of an order that failed before there were any.
+	if r.inventoryNew && r.settled && !r.done && (len(r.objects) > 0 || r.applied != nil) {
 		out.Inventory = r.inventoryLocked()
 	}
 	return out

@@ -241,8 +241,8 @@ type Report struct {
 	More       int32       `json:"more,omitempty"`
 	Operation  *Operation  `json:"operation,omitempty"`
 	// Inventory is sent with the first report after a render was applied, and
-	// when it changed.
-	Inventory []InventoryEntry `json:"inventory,omitempty"`
+	// when it changed. An empty one says that nothing is left, nil says nothing.
+	Inventory []InventoryEntry `json:"inventory,omitzero"`
 	At        time.Time        `json:"at"`
 }
 
