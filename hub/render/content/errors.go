@@ -20,6 +20,10 @@ var (
 	// ErrSecretNumber: a value of a Secret stands where it cannot be kept out of the
 	// stored render.
 	ErrSecretNumber = errors.New("a number that came in through a Secret shows here, and only texts can be sealed: quote it, or take it from a ConfigMap")
+	// ErrSecretKey: a key shows a text of a Secret.
+	ErrSecretKey = errors.New("a key in it contains a text that came in through a Secret, and only values can be sealed: take keys from elsewhere")
+	// ErrSecretTexts: too many texts to look for.
+	ErrSecretTexts = errors.New("too many texts in Secrets to be looked for in the render")
 	// ErrHook: a hook whose place cannot be told.
 	ErrHook = errors.New("a hook whose place cannot be told")
 )

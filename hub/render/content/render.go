@@ -65,9 +65,11 @@ func (r *renderer) render() error {
 		return err
 	}
 	r.set.Namespace = r.job.Namespace
+	own := r.own()
 	if err := r.mutate(); err != nil {
 		return err
 	}
+	own.texts = append(own.texts, r.own().texts...)
 	if err := r.hooks(); err != nil {
 		return err
 	}
@@ -80,7 +82,7 @@ func (r *renderer) render() error {
 	if len(r.set.Objects) == 0 && !r.job.AllowEmpty {
 		return ErrEmpty
 	}
-	if err := seal(r.set, r.secrets()); err != nil {
+	if err := seal(r.set, r.secrets(), own); err != nil {
 		return err
 	}
 	r.result.Set = r.set

@@ -3,37 +3,60 @@
 package content
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"kumodo.io/convoy/pkg/manifest"
 )
 
-// seal points at every text of the objects that shows a text of a Secret, plain or in
-// base64, whole or inside another. Values of Secrets are sealed by themselves.
+// seal points at every text of the objects that shows a text of a Secret: plain or in
+// base64, whole or inside another, and in the forms of forms.go. Values of Secrets are
+// sealed by themselves. given came in through Secrets that the job names; own are those
+// of the render's Secret objects.
 //
 // What identifies an object, and annotations that the engine reads from the objects
 // layer, stay as they are: a Secret's text that stands in a name is no secret any
-// more. A number cannot be sealed; one of a Secret is refused by its place.
-func seal(set *manifest.Set, secrets []string) error {
-	texts := searched(secrets)
-	if len(texts) == 0 {
+// more. Keys and numbers cannot be sealed; one of a Secret is refused by its place.
+func seal(set *manifest.Set, given []string, own owned) error {
+	given, held := long(given), long(own.texts)
+	if len(given)+len(held) == 0 {
 		return nil
+	}
+	texts, err := newIndex(slices.Concat(given, held), minLineBytes)
+	if err != nil {
+		return err
+	}
+	numbers := make(map[string]bool, len(given))
+	for _, text := range given {
+		numbers[text] = true
+	}
+	keys, err := newIndex(inKeys(given), minKeyBytes)
+	if err != nil {
+		return err
+	}
+	ownKeys, err := newIndex(inKeys(held), minKeyBytes)
+	if err != nil {
+		return err
 	}
 	var faults manifest.Errors
 	for i := range set.Objects {
 		object := &set.Objects[i]
-		s := &sealer{texts: texts}
+		s := &sealer{texts: texts, numbers: numbers, keys: keys}
+		if isSecret(object) {
+			s.ownKeys, s.authored = ownKeys, own.keys
+		}
 		s.walk(object.Content, nil)
 		object.Sealed = append(object.Sealed, s.found...)
-		slices.Sort(s.numbers)
-		for _, path := range s.numbers {
-			faults = append(faults, &manifest.Error{Place: object.Place, Object: object.String(), Path: path, Err: ErrSecretNumber})
+		for _, list := range []struct {
+			paths []string
+			err   error
+		}{{s.atNumbers, ErrSecretNumber}, {s.atKeys, ErrSecretKey}} {
+			slices.Sort(list.paths)
+			for _, path := range slices.Compact(list.paths) {
+				faults = append(faults, &manifest.Error{Place: object.Place, Object: object.String(), Path: path, Err: list.err})
+			}
 		}
 	}
 	if len(faults) > 0 {
@@ -42,34 +65,53 @@ func seal(set *manifest.Set, secrets []string) error {
 	return nil
 }
 
-// searched are the texts that are long enough, the longest first, each once.
-func searched(secrets []string) []string {
+// long are the texts that are long enough to be looked for, without blanks around.
+func long(secrets []string) []string {
 	var texts []string
 	for _, text := range secrets {
 		if text = strings.TrimSpace(text); len(text) >= minSecretBytes {
 			texts = append(texts, text)
 		}
 	}
-	slices.SortFunc(texts, func(a, b string) int {
-		if len(a) != len(b) {
-			return len(b) - len(a)
+	return texts
+}
+
+// inKeys are those of the texts, and of their lines, that no key may contain. Names
+// that Kubernetes itself has given, as of labels, are no secrets.
+func inKeys(texts []string) []string {
+	var list []string
+	for _, text := range texts {
+		for _, part := range append(lines(text, minKeyBytes), text) {
+			domain, _, named := strings.Cut(part, "/")
+			if well := named && (strings.HasSuffix("."+domain, ".kubernetes.io") || strings.HasSuffix("."+domain, ".k8s.io")); len(part) >= minKeyBytes && !well {
+				list = append(list, part)
+			}
 		}
-		return strings.Compare(a, b)
-	})
-	texts = slices.Compact(texts)
-	return texts[:min(len(texts), maxSecretTexts)]
+	}
+	return list
 }
 
 type sealer struct {
-	texts   []string
-	found   []string
-	numbers []string // places of numbers that are those of a Secret
+	texts   *index
+	numbers map[string]bool
+	keys    *index
+	// of a Secret object: values that no key of it may show, but those that were there
+	// before the mutations; nil for others
+	ownKeys  *index
+	authored map[string]bool
+	found    []string
+	// places of numbers that are those of a Secret, and of maps with such keys
+	atNumbers, atKeys []string
 }
 
 func (s *sealer) walk(value any, steps []string) {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, child := range v {
+			if s.barred(key) {
+				s.atKeys = append(s.atKeys, strings.Join(steps, "."))
+				continue // a path below would repeat the key
+			}
 			s.walk(child, append(steps[:len(steps):len(steps)], key))
 		}
 	case []any:
@@ -77,14 +119,19 @@ func (s *sealer) walk(value any, steps []string) {
 			s.walk(child, append(steps[:len(steps):len(steps)], strconv.Itoa(i)))
 		}
 	case string:
-		if !identifies(steps) && s.shows(v) {
+		if !identifies(steps) && s.texts.shows(v) {
 			s.found = append(s.found, pointer(steps))
 		}
 	case json.Number:
-		if slices.Contains(s.texts, v.String()) {
-			s.numbers = append(s.numbers, strings.Join(steps, "."))
+		if s.numbers[v.String()] {
+			s.atNumbers = append(s.atNumbers, strings.Join(steps, "."))
 		}
 	}
+}
+
+// barred reports a key that shows a text of a Secret.
+func (s *sealer) barred(key string) bool {
+	return s.keys.shows(key) || s.ownKeys != nil && !s.authored[key] && s.ownKeys.shows(key)
 }
 
 // identifies reports fields that the layers' readers go by.
@@ -106,26 +153,6 @@ func read(annotation string) bool {
 	return domain == "convoy.kumodo.io" || domain == "argocd.argoproj.io" || domain == "helm.sh"
 }
 
-func (s *sealer) shows(text string) bool {
-	if len(text) < minSecretBytes {
-		return false
-	}
-	if s.contains(text) {
-		return true
-	}
-	trimmed := strings.TrimSpace(text)
-	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
-		if plain, err := encoding.DecodeString(trimmed); err == nil && s.contains(string(plain)) {
-			return true
-		}
-	}
-	return false
-}
-
-func (s *sealer) contains(text string) bool {
-	return slices.ContainsFunc(s.texts, func(secret string) bool { return strings.Contains(text, secret) })
-}
-
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 
 // pointer is a JSON pointer (RFC 6901).
@@ -136,57 +163,4 @@ func pointer(steps []string) string {
 		b.WriteString(pointerEscaper.Replace(step))
 	}
 	return b.String()
-}
-
-// secrets are all texts that came in through Secrets: those that the job names, and
-// the texts inside of values and bodies.
-func (r *renderer) secrets() []string {
-	list := slices.Clone(r.job.Secrets)
-	for _, values := range r.job.Values {
-		if !values.Secret {
-			continue
-		}
-		if values.TargetPath != "" {
-			list = append(list, values.Text)
-			continue
-		}
-		list = leaves(list, values.Text)
-	}
-	for _, mutation := range r.job.Mutations {
-		if !mutation.Secret {
-			continue
-		}
-		for _, body := range mutation.Bodies {
-			list = leaves(list, body)
-		}
-	}
-	return list
-}
-
-// leaves adds the texts inside of a YAML text; of one that is none, as a template may
-// be, whatever stands between blanks and quotes.
-func leaves(list []string, text string) []string {
-	var value any
-	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
-		return append(list, strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(" \t\r\n\"',[]", c) })...)
-	}
-	var walk func(any)
-	walk = func(value any) {
-		switch v := value.(type) {
-		case map[string]any:
-			for _, child := range v {
-				walk(child)
-			}
-		case []any:
-			for _, child := range v {
-				walk(child)
-			}
-		case string:
-			list = append(list, v)
-		case float64:
-			list = append(list, strconv.FormatFloat(v, 'f', -1, 64))
-		}
-	}
-	walk(value)
-	return list
 }
