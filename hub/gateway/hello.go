@@ -117,7 +117,9 @@ func (g *Gateway) admitHello(ctx context.Context, s *session, hello *tunnel.Hell
 		if err := moveTarget(status, expected, hello.TargetUID); err != nil {
 			return err
 		}
-		if !g.conflicts.has(s.id.UID) {
+		// A conflict that the move ends is no longer one, however late it was; its
+		// message has the two clusters the other way round.
+		if moved || !g.conflicts.has(s.id.UID) {
 			clearConflict(status)
 		}
 		s.connected(status)

@@ -295,6 +295,9 @@ func TestTheClustersOwnUIDDecidesWhomAnIdentityStandsFor(t *testing.T) {
 		if got := status(); got.ClusterUID != "another" || !slices.Equal(got.FormerClusterUIDs, []string{"target"}) || len(r.Resets()) != 1 {
 			t.Errorf("recorded %q after %v, resets %v", got.ClusterUID, got.FormerClusterUIDs, r.Resets())
 		}
+		if ready := meta.FindStatusCondition(status().Conditions, v1alpha1.ConditionReady); ready != nil && ready.Reason == v1alpha1.ReasonClusterConflict {
+			t.Errorf("the hub has taken the new cluster and still says %q", ready.Message)
+		}
 		if err := again.Close(); err != nil {
 			t.Fatal(err)
 		}
