@@ -9,7 +9,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// limits bound how often is called: all together, and each caller about one source.
+// limits bound how often calls fail: all together, and those of each caller about one
+// source. What is signed right is not counted: all callers may have one address, that
+// of a proxy before the hub.
 type limits struct {
 	clock clock.PassiveClock
 	all   *rate.Limiter
@@ -22,7 +24,7 @@ func newLimits(c clock.PassiveClock) *limits {
 	return &limits{clock: c, all: rate.NewLimiter(allRate, allBurst), callers: map[string]*rate.Limiter{}}
 }
 
-// allow takes one call of a caller.
+// allow takes one failure of a caller.
 func (l *limits) allow(caller string) bool {
 	now := l.clock.Now()
 	if !l.all.AllowN(now, 1) {

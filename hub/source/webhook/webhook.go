@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -53,6 +54,8 @@ type Handler struct {
 	options Options
 	metrics *metrics
 	limits  *limits
+	places  *places
+	keys    *keys
 	// nobody is the key of those that there are not: its HMAC takes as long as another.
 	nobody []byte
 }
@@ -66,22 +69,24 @@ func New(options Options) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Handler{options: options, metrics: m, limits: newLimits(options.Clock), nobody: make([]byte, sha256.Size)}
+	h := &Handler{options: options, metrics: m, limits: newLimits(options.Clock), places: newPlaces(), keys: newKeys(options.Clock, options.Secrets), nobody: make([]byte, sha256.Size)}
 	if _, err := rand.Read(h.nobody); err != nil {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}
 	return h, nil
 }
 
-// Mux serves the one path.
+// Mux serves the one path; other paths and methods are told 404.
 func (h *Handler) Mux() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(Path, h)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { h.answer(w, resultRefused, http.StatusNotFound) })
 	return mux
 }
 
 // ServeHTTP answers a call: 202 when it was signed, 404 when it was not, whatever the
-// reason; 413 and 429 say only what the caller knows himself.
+// reason; 413 and 429 say only what the caller knows himself. The signature comes
+// before the limit, which counts failures alone.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case len(r.URL.Path) > maxPathBytes:
@@ -90,9 +95,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.ContentLength > MaxBodyBytes:
 		h.answer(w, resultLarge, http.StatusRequestEntityTooLarge)
 		return
-	case !h.limits.allow(r.URL.Path + " " + caller(r)):
-		w.Header().Set("Retry-After", "10")
-		h.answer(w, resultLimited, http.StatusTooManyRequests)
+	case !wellFormed(r.Header):
+		h.refuse(w, r, http.StatusNotFound)
+		return
+	}
+	leave, err := h.places.enter(r.Context(), r.URL.Path)
+	if err != nil {
+		h.limited(w)
+		return
+	}
+	defer leave()
+	// Not every writer has a connection with a deadline; the listener's holds there.
+	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		h.refuse(w, r, http.StatusBadRequest)
 		return
 	}
 	source, hook, key := h.find(r.Context(), r)
@@ -103,7 +118,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.answer(w, resultLarge, http.StatusRequestEntityTooLarge)
 			return
 		}
-		h.answer(w, resultRefused, http.StatusBadRequest)
+		h.refuse(w, r, http.StatusBadRequest)
 		return
 	}
 	header := headerGeneric
@@ -111,13 +126,27 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		header = headerGitHub
 	}
 	if !signed(r.Header.Get(header), sum.Sum(nil)) || source == nil {
-		h.answer(w, resultRefused, http.StatusNotFound)
+		h.refuse(w, r, http.StatusNotFound)
 		return
 	}
 	if hook != v1alpha1.WebhookGitHub || r.Header.Get(headerGitHubEvent) != eventPing {
 		h.options.Told(source)
 	}
 	h.answer(w, resultTaken, http.StatusAccepted)
+}
+
+// refuse counts a failure.
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, code int) {
+	if !h.limits.allow(r.URL.Path + " " + caller(r)) {
+		h.limited(w)
+		return
+	}
+	h.answer(w, resultRefused, code)
+}
+
+func (h *Handler) limited(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "10")
+	h.answer(w, resultLimited, http.StatusTooManyRequests)
 }
 
 func (h *Handler) answer(w http.ResponseWriter, result string, code int) {
@@ -145,22 +174,11 @@ func (h *Handler) find(ctx context.Context, r *http.Request) (source v1alpha1.So
 	if !slices.Contains(found.SourceStatus().CheckedSecrets, secret) {
 		return none("the use of the Secret was not checked")
 	}
-	reading, cancel := context.WithTimeout(ctx, secretTimeout)
-	defer cancel()
-	data, err := h.options.Secrets.GetSecret(reading, found.GetNamespace(), secret)
+	token, err := h.keys.get(ctx, types.NamespacedName{Namespace: found.GetNamespace(), Name: secret})
 	if err != nil {
 		return none(err.Error())
 	}
-	token := trimLine(data[keyToken])
-	if len(token) == 0 {
-		return none("the Secret has no key " + keyToken)
-	}
 	return found, wanted.Type, token
-}
-
-// trimLine takes off the line end that an editor leaves behind a token.
-func trimLine(data []byte) []byte {
-	return []byte(strings.TrimRight(string(data), "\r\n"))
 }
 
 // kindOf finds the kind that a path names, in whatever case.
@@ -171,6 +189,17 @@ func kindOf(text string) string {
 		}
 	}
 	return ""
+}
+
+// wellFormed reports that a call has what could be a signature, in one form or the
+// other.
+func wellFormed(header http.Header) bool {
+	for _, name := range []string{headerGeneric, headerGitHub} {
+		if text, ok := strings.CutPrefix(header.Get(name), signaturePrefix); ok && len(text) == hex.EncodedLen(sha256.Size) {
+			return true
+		}
+	}
+	return false
 }
 
 // signed compares a header with the sum, in constant time.

@@ -8,10 +8,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -138,34 +140,115 @@ func TestABodyThatIsTooLargeIsRefusedBeforeItsSignatureIsLookedAt(t *testing.T) 
 	}
 }
 
-func TestACallerIsBoundedAndOthersAreNotHeldUpByHim(t *testing.T) {
+func TestACallerWithWrongSignaturesIsBoundedAndHoldsUpNobodyBehindHisAddress(t *testing.T) {
 	w := newWorld(t)
-	good := sign("s3cret", "x")
+	good, bad := sign("s3cret", "x"), sign("other", "x")
+	codes := map[int]int{}
 	for range 50 {
-		w.call("team/ociregistry/generic", "x", "X-Convoy-Signature", "sha256=00")
+		codes[w.call("team/ociregistry/generic", "x", "X-Convoy-Signature", bad).Code]++
 	}
-	if w.read != oneBurst {
-		t.Errorf("%d Secrets were read for 50 calls at once, want %d", w.read, oneBurst)
+	if codes[http.StatusNotFound] != oneBurst || codes[http.StatusTooManyRequests] != 50-oneBurst {
+		t.Errorf("answers to wrong signatures: %v", codes)
 	}
-	if answer := w.call("team/ociregistry/generic", "x", "X-Convoy-Signature", good); answer.Code != http.StatusTooManyRequests || answer.Header().Get("Retry-After") == "" {
-		t.Errorf("code %d", answer.Code)
+	if w.read != 1 {
+		t.Errorf("%d Secrets were read for 50 calls at once", w.read)
+	}
+	if answer := w.call("team/ociregistry/generic", "x", "X-Convoy-Signature", bad); answer.Header().Get("Retry-After") == "" {
+		t.Error("who called too often is not told when to come back")
+	}
+	for range 50 {
+		if answer := w.call("team/ociregistry/generic", "x", "X-Convoy-Signature", good); answer.Code != http.StatusAccepted {
+			t.Fatalf("a right signature from the same address: code %d", answer.Code)
+		}
+	}
+	for range 2 * allBurst {
+		w.call("team/ociregistry/none", "x", "X-Convoy-Signature", bad)
 	}
 	if answer := w.call("team/ociregistry/github", "x", "X-Hub-Signature-256", good); answer.Code != http.StatusAccepted {
 		t.Errorf("another source: code %d", answer.Code)
 	}
 	w.clock.SetTime(w.clock.Now().Add(5 * time.Second))
-	if answer := w.call("team/ociregistry/generic", "x", "X-Convoy-Signature", good); answer.Code != http.StatusAccepted {
+	if answer := w.call("team/ociregistry/generic", "x", "X-Convoy-Signature", bad); answer.Code != http.StatusNotFound {
 		t.Errorf("five seconds later: code %d", answer.Code)
 	}
 }
 
+func TestWhatCannotBeASignatureCostsNoReadOfASecret(t *testing.T) {
+	w := newWorld(t)
+	if answer := w.call("team/ociregistry/generic", "x", "X-Convoy-Signature", "sha256=00"); answer.Code != http.StatusNotFound || w.read != 0 {
+		t.Errorf("code %d, %d Secrets read", answer.Code, w.read)
+	}
+}
+
+func TestANewKeyCountsAfterSeconds(t *testing.T) {
+	w := newWorld(t)
+	call := func(key string) int {
+		return w.call("team/ociregistry/generic", "x", "X-Convoy-Signature", sign(key, "x")).Code
+	}
+	if code := call("s3cret"); code != http.StatusAccepted {
+		t.Fatalf("code %d", code)
+	}
+	w.secrets["team/hook"] = "new"
+	w.clock.SetTime(w.clock.Now().Add(keyAge))
+	if code := call("new"); code != http.StatusAccepted {
+		t.Errorf("the new key: code %d", code)
+	}
+	if code := call("s3cret"); code != http.StatusNotFound {
+		t.Errorf("the old key: code %d", code)
+	}
+}
+
+// A body that never ends.
+func TestSlowBodiesForOneSourceLeaveRoomForOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		good := sign("s3cret", "x")
+		var writers []*io.PipeWriter
+		codes := make(chan int, maxCalls)
+		for range maxCalls - 1 {
+			reader, writer := io.Pipe()
+			writers = append(writers, writer)
+			go func() {
+				request := httptest.NewRequest(http.MethodPost, "/v1/hooks/team/ociregistry/none", reader)
+				request.Header.Set("X-Convoy-Signature", good)
+				answer := httptest.NewRecorder()
+				w.handler.ServeHTTP(answer, request)
+				codes <- answer.Code
+			}()
+		}
+		synctest.Wait()
+		if answer := w.call("team/ociregistry/generic", "x", "X-Convoy-Signature", good); answer.Code != http.StatusAccepted {
+			t.Errorf("another source: code %d", answer.Code)
+		}
+		// Those that found no place are told to come back.
+		<-time.After(placeTimeout + time.Second) // of the bubble: no time passes
+		for range maxCalls - 1 - maxChecksPerPath {
+			if code := <-codes; code != http.StatusTooManyRequests {
+				t.Errorf("code %d", code)
+			}
+		}
+		for _, writer := range writers {
+			if err := writer.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		for range maxChecksPerPath {
+			<-codes
+		}
+	})
+}
+
 func TestOtherPathsAndMethodsAreNotServed(t *testing.T) {
 	w := newWorld(t)
-	for path, method := range map[string]string{"/v1/hooks/team/ociregistry/generic": http.MethodGet, "/v1/hooks/team/generic": http.MethodPost, "/metrics": http.MethodGet} {
+	for path, method := range map[string]string{
+		"/v1/hooks/team/ociregistry/generic": http.MethodGet, "/v1/hooks/team/ociregistry/github": http.MethodDelete,
+		"/v1/hooks/team/generic": http.MethodPost, "/metrics": http.MethodGet, "/": http.MethodPut,
+	} {
 		answer := httptest.NewRecorder()
 		w.handler.ServeHTTP(answer, httptest.NewRequest(method, path, nil))
-		if answer.Code != http.StatusNotFound && answer.Code != http.StatusMethodNotAllowed {
-			t.Errorf("%s %s: code %d", method, path, answer.Code)
+		if answer.Code != http.StatusNotFound || answer.Body.String() != "Not Found\n" || answer.Header().Get("Allow") != "" {
+			t.Errorf("%s %s: code %d %q", method, path, answer.Code, answer.Body)
 		}
 	}
 }
