@@ -3,6 +3,7 @@
 package release
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -108,5 +109,37 @@ func TestThePolicyOfAnOrderFollowsTheSpec(t *testing.T) {
 	}
 	if diff := cmp.Diff(tunnel.Policy{TimeoutSeconds: 10, ForceConflicts: true, Replace: true, Namespace: "team"}, policyOf(all, &v1alpha1.RenderStatus{})); diff != "" {
 		t.Errorf("all set (-want +got):\n%s", diff)
+	}
+}
+
+func TestARemovalThatIsStuckNamesWhatTheAgentSaidOfIt(t *testing.T) {
+	held := v1alpha1.ObjectException{Kind: "ConfigMap", Namespace: "team", Name: "held", Reason: "PruneFailed", Message: "held by finalizer example.com/x"}
+	for name, c := range map[string]struct {
+		status v1alpha1.ReleaseStatus
+		want   string
+	}{
+		"nothing was said":       {v1alpha1.ReleaseStatus{}, ""},
+		"the operation names it": {v1alpha1.ReleaseStatus{LastOperation: &v1alpha1.Operation{Type: "Remove", Message: "Pod team/web is still there"}}, ", it says: Pod team/web is still there"},
+		"only an exception does": {
+			v1alpha1.ReleaseStatus{LastOperation: &v1alpha1.Operation{Type: "Remove"}, Exceptions: []v1alpha1.ObjectException{held}},
+			", it says: ConfigMap team/held: held by finalizer example.com/x",
+		},
+		"an exception without a message": {
+			v1alpha1.ReleaseStatus{LastOperation: &v1alpha1.Operation{Type: "Remove"}, Exceptions: []v1alpha1.ObjectException{{Kind: "Namespace", Name: "team", Reason: "PruneFailed"}}},
+			", it says: Namespace team: PruneFailed",
+		},
+		"it was said of the order before": {
+			v1alpha1.ReleaseStatus{LastOperation: &v1alpha1.Operation{Type: "Sync", Message: "after 5m still Deployment team/web"}, Exceptions: []v1alpha1.ObjectException{held}}, "",
+		},
+		"it is too long": {
+			v1alpha1.ReleaseStatus{LastOperation: &v1alpha1.Operation{Type: "Remove", Message: strings.Repeat("x", maxObstacleBytes-1) + "\u00e9 and more"}},
+			", it says: " + strings.Repeat("x", maxObstacleBytes-1) + "...",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := obstacle(&c.status); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
 	}
 }

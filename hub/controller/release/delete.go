@@ -3,10 +3,12 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -118,9 +120,30 @@ func (r *Reconciler) wait(ctx context.Context, key types.NamespacedName, release
 	if left := timeout - r.Clock.Since(release.DeletionTimestamp.Time); left > 0 {
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
-	message := fmt.Sprintf("the agent of Cluster %q has not carried out the remove order %d; set spec.deletionPolicy.keepWorkloads to let go without it",
-		release.Spec.ClusterRef.Name, grave.Sequence)
+	message := fmt.Sprintf("the agent of Cluster %q has not carried out the remove order %d%s; set spec.deletionPolicy.keepWorkloads to let go without it",
+		release.Spec.ClusterRef.Name, grave.Sequence, obstacle(&release.Status))
 	return reconcile.Result{RequeueAfter: lastBackoff}, r.deleting(ctx, key, release, v1alpha1.ReasonDeleting, message)
+}
+
+// obstacle is what the agent has said that its last order waits for; empty when it
+// has said nothing of it. What it said of the order before is not meant.
+func obstacle(status *v1alpha1.ReleaseStatus) string {
+	last := status.LastOperation
+	if last == nil || last.Type != v1alpha1.OperationRemove && last.Type != v1alpha1.OperationRelease {
+		return ""
+	}
+	said := last.Message
+	if said == "" && len(status.Exceptions) > 0 {
+		e := &status.Exceptions[0]
+		said = fmt.Sprintf("%s %s: %s", e.Kind, strings.TrimPrefix(e.Namespace+"/"+e.Name, "/"), cmp.Or(e.Message, e.Reason))
+	}
+	if said == "" {
+		return ""
+	}
+	if len(said) > maxObstacleBytes {
+		said = strings.ToValidUTF8(said[:maxObstacleBytes], "") + "..."
+	}
+	return ", it says: " + said
 }
 
 // block until the cluster is back: its remove order is stored, and the Release

@@ -34,6 +34,9 @@ const (
 	// be retired.
 	resignPerSecond = 50
 
+	// maxObstacleBytes of what an agent says that a removal waits for.
+	maxObstacleBytes = 512
+
 	// maxTextBytes of one text that values or a mutation are taken from.
 	maxTextBytes = 1 << 20
 

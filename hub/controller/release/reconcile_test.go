@@ -10,6 +10,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -304,6 +305,10 @@ func TestADeletedReleaseWaitsForItsAgentAndNamesItAfterTheTimeout(t *testing.T) 
 	if !ok || grave.Verb != tunnel.VerbRemove {
 		t.Fatalf("the last order is %+v", grave)
 	}
+	s.until("web", "the name of the agent", func(r *corev1alpha1.Release) bool {
+		ready := meta.FindStatusCondition(r.Status.Conditions, "Ready")
+		return ready != nil && strings.HasPrefix(ready.Message, `the agent of Cluster "edge" has not carried out the remove order`)
+	})
 	s.done(r.UID, grave.Sequence)
 	s.untilGone("web")
 	if _, err := s.server.Storage().Inventories.Get(t.Context(), key("web")); err == nil {
