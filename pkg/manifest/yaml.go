@@ -25,6 +25,8 @@ var (
 	errMerge      = errors.New("a merge key (<<) needs a map, or a list of maps")
 	errTag        = errors.New("has a tag that is not supported")
 	errKey        = errors.New("a key must be text: quote it")
+	errTrueKey    = fmt.Errorf("%w (without quotes this word is the boolean true)", errKey)
+	errFalseKey   = fmt.Errorf("%w (without quotes this word is the boolean false)", errKey)
 	errDuplicate  = errors.New("the key stands twice")
 	errSeveral    = errors.New("holds several documents without a separator line")
 	errTagged     = errors.New("does not fit its tag")
@@ -97,8 +99,14 @@ func yamlFault(c chunk, err error) error {
 		}
 		text = text[len(found[0]):]
 	}
+	if unknownAnchor.MatchString(text) {
+		text = "unknown anchor: quote a text that begins with *"
+	}
 	return &fault{line: line, err: fmt.Errorf("%w: %s", errSyntax, shown(text))}
 }
+
+// unknownAnchor is the one message of the parser that repeats a word of the input.
+var unknownAnchor = regexp.MustCompile(`^unknown anchor '.*' referenced$`)
 
 // converter turns the nodes of one document into values.
 type converter struct {
@@ -249,6 +257,11 @@ func (c *converter) key(n *yaml.Node) (string, error) {
 			c.path = c.path[:len(c.path)-1]
 			return string(v), nil
 		}
+	case bool:
+		if v {
+			return "", c.fault(n, errTrueKey)
+		}
+		return "", c.fault(n, errFalseKey)
 	}
 	return "", c.fault(n, errKey)
 }

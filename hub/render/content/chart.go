@@ -50,11 +50,30 @@ func (r *renderer) chart(place string) error {
 	r.result.Chart, r.result.ChartVersion, r.result.AppVersion = rendered.Chart, rendered.Version, rendered.AppVersion
 	crds, objects, err := rendered.Objects()
 	if err != nil {
-		return err
+		return r.withoutKeys(err)
 	}
 	r.set = &manifest.Set{Objects: append(crds, objects...)}
 	r.crds = len(crds)
 	return nil
+}
+
+// withoutKeys takes the paths out of faults of rendered texts where values came out of
+// Secrets: a template may have made a key of one, in a form that nobody finds again.
+// File, document, line and object stay.
+func (r *renderer) withoutKeys(err error) error {
+	var all manifest.Errors
+	if len(r.secrets()) == 0 || !errors.As(err, &all) {
+		return err
+	}
+	hushed := make(manifest.Errors, len(all))
+	for i, one := range all {
+		hushed[i] = one
+		var fault *manifest.Error
+		if errors.As(one, &fault) {
+			hushed[i] = &manifest.Error{Place: fault.Place, Object: fault.Object, Err: fault.Err}
+		}
+	}
+	return hushed
 }
 
 // decode reads one text of values as Helm reads a file of them, numbers with its

@@ -360,6 +360,30 @@ func TestFormsThatTemplatesGiveToTextsOfASecretAreSealed(t *testing.T) {
 	}
 }
 
+func TestFaultsOfRenderedTextsRepeatNoKeyWhereValuesCameOutOfASecret(t *testing.T) {
+	for name, line := range map[string]string{
+		"a key twice":         "  {{ upper .Values.word }}: a\n  {{ upper .Values.word }}: b",
+		"a number":            "  {{ upper .Values.word }}: 1",
+		"an alias of nothing": "  a: *{{ upper .Values.word }}",
+		"a tag":               "  a: !{{ upper .Values.word }} x",
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := tree{
+				"app/Chart.yaml":       "{apiVersion: v2, name: app, version: 0.0.1}\n",
+				"app/templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\ndata:\n" + line + "\n",
+			}
+			j := job(func(j *content.Job) { j.Values = []content.Values{{Text: "word: wordofsecret", Secret: true}} })
+			_, err := content.Render(j, files.files(), nil)
+			if err == nil || !strings.Contains(err.Error(), "app/templates/a.yaml, document 1, line ") {
+				t.Fatalf("got %v", err)
+			}
+			if strings.Contains(err.Error(), "WORD") {
+				t.Errorf("it repeats the key: %v", err)
+			}
+		})
+	}
+}
+
 func TestAKeyThatShowsATextOfASecretIsRefusedByItsPlace(t *testing.T) {
 	chart := func(key string) tree {
 		return tree{

@@ -23,9 +23,16 @@ var (
 	// doing names the piece of a template that failed.
 	doing = regexp.MustCompile(`(?s)^executing "[^"]*" at <(.*?)>: (.*)$`)
 	// values that messages of functions repeat.
-	quoted   = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"|` + "`[^`]*`")
+	quoted = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"|` + "`[^`]*`")
+	// harmless is what holds no value; what may hold one begins with the function.
+	harmless = regexp.MustCompile(`^(?:nil pointer evaluating (?:interface \{\}|[\w.*]+)\.\w+|can't evaluate field \w+ in type (?:interface \{\}|[\w.*]+)|wrong type for value; expected [\w.*\[\]{} ]+; got [\w.*\[\]{} ]+)$`)
+	began    = regexp.MustCompile(`^(?:error calling \w+: |range can't iterate over |wrong number of args for \w+: )?`)
 	repeated = regexp.MustCompile(`(?s)(range can't iterate over|can't convert|improper constraint:|parsing|invalid (?:argument|value) for) .*`)
 )
+
+// withheld stands for what a template or a function says: with values out of Secrets it
+// may be made of one in a form that nobody finds again.
+const withheld = "its words are withheld, since values come from a Secret"
 
 // explain says in one sentence which template failed, in which line, and why, and
 // repeats no value.
@@ -44,6 +51,12 @@ func explain(c *chart.Chart, err error, secrets []string) error {
 func describe(text string, known map[string]bool, secrets []string) string {
 	if parts := atPlace.FindStringSubmatch(text); parts != nil && known[parts[2]] {
 		// What fail and required say, or the parser: both are the chart's own words.
+		if len(secrets) > 0 && (parts[1] == "execution" || parts[2] == inTpl) {
+			if parts[1] != "execution" {
+				return fmt.Sprintf("line %s of a text given to tpl: it cannot be parsed: %s", parts[3], withheld)
+			}
+			return fmt.Sprintf("%s, line %s: fail or required: %s", parts[2], parts[3], withheld)
+		}
 		return fmt.Sprintf("%s, line %s: %s", parts[2], parts[3], cut(parts[4], secrets))
 	}
 	var places []string
@@ -60,6 +73,9 @@ func describe(text string, known map[string]bool, secrets []string) string {
 		places, rest, inner = append(places, shown), text[found[1]:], name
 	}
 	if len(places) == 0 {
+		if len(secrets) > 0 {
+			return withheld
+		}
 		return mask(cut(text, secrets))
 	}
 	place := places[len(places)-1]
@@ -68,15 +84,24 @@ func describe(text string, known map[string]bool, secrets []string) string {
 	}
 	reason := rest
 	if parts := doing.FindStringSubmatch(rest); parts != nil {
-		reason = mask(parts[2])
+		reason = said(parts[2], secrets)
 		// The pieces of a text that came out of the values are values.
 		if inner != inTpl {
 			reason = "at <" + shorten(parts[1], maxExpression) + ">: " + reason
 		}
 	} else {
-		reason = mask(reason)
+		reason = said(reason, secrets)
 	}
 	return place + ": " + cut(reason, secrets)
+}
+
+// said is why something failed. With values out of Secrets it is told only where the
+// library's own words can hold none: names of fields in a template, and of types.
+func said(reason string, secrets []string) string {
+	if len(secrets) == 0 || harmless.MatchString(reason) {
+		return mask(reason)
+	}
+	return began.FindString(reason) + withheld
 }
 
 // mask strikes out what functions repeat of their arguments.

@@ -246,6 +246,8 @@ func TestWhatIsRandomIsRecordedWhenItIsReallyAskedFor(t *testing.T) {
 	}
 }
 
+const withheld = "its words are withheld, since values come from a Secret"
+
 func TestErrorsSayWhereAndRepeatNoSecret(t *testing.T) {
 	const secret = "hunter2hunter2"
 	tests := []struct {
@@ -255,13 +257,19 @@ func TestErrorsSayWhereAndRepeatNoSecret(t *testing.T) {
 		{"a broken template", "a\n{{ if }}", []string{"app/templates/a.yaml, line 2", "missing value for if"}},
 		{"an unknown function", "{{ nothing }}", []string{"line 1", `function "nothing" not defined`}},
 		{"a missing map", "\n\n{{ .Values.a.b.c }}", []string{"app/templates/a.yaml, line 3", "<.Values.a.b.c>", "nil pointer"}},
-		{"what the chart says", `{{ fail "set a password" }}`, []string{"line 1: set a password"}},
-		{"what it requires", `{{ required "set .Values.p" .Values.p }}`, []string{"line 1: set .Values.p"}},
+		{"what the chart says", `{{ fail "set a password" }}`, []string{"app/templates/a.yaml, line 1: fail or required: " + withheld}},
+		{"what it requires", `{{ required "set .Values.p" .Values.p }}`, []string{"line 1: fail or required: " + withheld}},
+		{"a secret in capitals in a message", `{{ fail (upper .Values.secret) }}`, []string{"line 1: fail or required: " + withheld}},
+		{"a secret in capitals that is required", `{{ required (upper .Values.secret) .Values.p }}`, []string{"line 1: fail or required: " + withheld}},
+		{"a secret in capitals in an error", "{{ .Values.secret | upper | mustToDate \"2006\" }}", []string{"line 1: at <mustToDate", "error calling mustToDate: " + withheld}},
+		{"a secret in capitals that is a template", `{{ tpl (printf "{{ %s }}" (upper .Values.secret)) . }}`, []string{"line 1", withheld}},
+		{"a secret in capitals as a field", `{{ tpl (printf "{{ .Values.%s.x.y }}" (upper .Values.secret)) . }}`, []string{"line 1 of a text given to tpl (from app/templates/a.yaml, line 1)"}},
+		{"a secret in capitals as the name of a template", `{{ include (upper .Values.secret) . }}`, []string{"error calling include: " + withheld}},
 		{"a helper", "\n{{ include \"helper\" . }}", []string{"app/templates/_h.tpl, line 2 (from app/templates/a.yaml, line 2)"}},
 		{"a range over a secret", "{{ range .Values.secret }}{{ end }}", []string{"range can't iterate over"}},
-		{"a secret that is no number", `{{ .Values.secret | mustToDate "2006" }}`, []string{"parsing"}},
-		{"a secret in a message", `{{ fail (printf "bad password %s" .Values.secret) }}`, []string{"bad password ***"}},
-		{"a secret in base64 in a message", `{{ fail (printf "bad %s" (b64enc .Values.secret)) }}`, []string{"bad ***"}},
+		{"a secret that is no number", `{{ .Values.secret | mustToDate "2006" }}`, []string{"error calling mustToDate: " + withheld}},
+		{"a secret in a message", `{{ fail (printf "bad password %s" .Values.secret) }}`, []string{withheld}},
+		{"a secret in base64 in a message", `{{ fail (printf "bad %s" (b64enc .Values.secret)) }}`, []string{withheld}},
 		{"a secret that is a template", "{{ tpl .Values.broken . }}", []string{"app/templates/a.yaml, line 1"}},
 		{"a template in the values", "\n{{ tpl .Values.fails . }}", []string{"line 1 of a text given to tpl (from app/templates/a.yaml, line 2)"}},
 	}
@@ -279,9 +287,18 @@ func TestErrorsSayWhereAndRepeatNoSecret(t *testing.T) {
 					t.Errorf("the error does not say %q: %v", want, err)
 				}
 			}
-			if strings.Contains(err.Error(), secret) || strings.ContainsAny(err.Error(), "\n") {
+			if strings.Contains(strings.ToLower(err.Error()), secret) || strings.ContainsAny(err.Error(), "\n") {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+	for template, want := range map[string]string{
+		`{{ fail "set a password" }}`:              "line 1: set a password",
+		`{{ required "set .Values.p" .Values.p }}`: "line 1: set .Values.p",
+		`{{ "x" | mustToDate "2006" }}`:            "parsing ...",
+	} {
+		if _, err := try(chart(template, "").tree()); !errors.Is(err, helm.ErrTemplate) || !strings.Contains(err.Error(), want) {
+			t.Errorf("without values of Secrets: got %v", err)
+		}
 	}
 }
