@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -56,8 +57,17 @@ elsewhere: without them a backup cannot be restored.`,
 	return command
 }
 
+// errFileThere: the only copy of a hub may be what would be written over.
+var errFileThere = errors.New("the file is there already, and a backup is never written over another: name another file, or move that one away")
+
 // run writes beside FILE and names it FILE when it is whole.
 func (b *backup) run(ctx context.Context, path string) (err error) {
+	switch _, err := os.Lstat(path); {
+	case err == nil:
+		return fmt.Errorf("%s: %w", path, errFileThere)
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("looking for the file: %w", err)
+	}
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
 	if err != nil {
 		return fmt.Errorf("making the file: %w", err)
@@ -79,7 +89,10 @@ func (b *backup) run(ctx context.Context, path string) (err error) {
 		return fmt.Errorf("writing the file: %w", err)
 	}
 	// A link, since a rename would write over an older backup.
-	if err := os.Link(temp.Name(), path); err != nil {
+	switch err := os.Link(temp.Name(), path); {
+	case errors.Is(err, fs.ErrExist): // made meanwhile
+		return fmt.Errorf("%s: %w", path, errFileThere)
+	case err != nil:
 		return fmt.Errorf("naming the file: %w", err)
 	}
 	if err := os.Remove(temp.Name()); err != nil {

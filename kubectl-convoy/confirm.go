@@ -19,7 +19,7 @@ import (
 
 // Errors of a confirmation.
 var (
-	errNotHeld   = errors.New("its deletion is not held: there is nothing to confirm")
+	errNotHeld   = errors.New("its deletion is not held: there is nothing to confirm. Delete it first; if the hub refuses with DeletionHeld, confirm and delete again")
 	errNoSuch    = errors.New("only Releases, and Clusters as in cluster/NAME, can be confirmed")
 	errNotAll    = errors.New("not all were confirmed")
 	errNoneGiven = errors.New("name at least one Release, or cluster/NAME")

@@ -83,7 +83,7 @@ func TestConfirmGoesOnAfterOneThatCannotBe(t *testing.T) {
 	if !errors.Is(err, errNotAll) || len(*confirmed) != 1 {
 		t.Errorf("%v, confirmed %v", err, *confirmed)
 	}
-	for _, want := range []string{"running: its deletion is not held", "cluster/none: no such Cluster", "pod/x: only Releases"} {
+	for _, want := range []string{"running: its deletion is not held", "Delete it first; if the hub refuses with DeletionHeld, confirm and delete again", "cluster/none: no such Cluster", "pod/x: only Releases"} {
 		if !strings.Contains(problems, want) {
 			t.Errorf("%q is not in:\n%s", want, problems)
 		}
