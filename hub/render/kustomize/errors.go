@@ -27,6 +27,8 @@ var (
 	ErrCycle = errors.New("leads back to itself")
 	// ErrTooLarge: a limit of limits.go.
 	ErrTooLarge = errors.New("too large")
+	// ErrPair: an entry of a generator of a Secret that is no pair. It is not repeated.
+	ErrPair = errors.New("must be KEY=VALUE in UTF-8 (it is not repeated: it may be secret)")
 	// ErrBuild: kustomize's own answer.
 	ErrBuild = errors.New("kustomize")
 )

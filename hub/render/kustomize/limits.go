@@ -13,6 +13,9 @@ const (
 	maxReferences = 50_000
 	// maxSchemaPaths through the types of a file of crds.
 	maxSchemaPaths = 10_000
+	// minSecretBytes of a text of a Secret that no message may repeat: shorter ones are in
+	// every message.
+	minSecretBytes = 4
 	// maxMessage of what kustomize says.
 	maxMessage = 2 << 10
 )

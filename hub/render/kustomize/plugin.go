@@ -98,7 +98,13 @@ func (n *node) setting(name string, settings map[string]any) error {
 	case version != konfig.BuiltinPluginApiVersion || strings.HasSuffix(kind, "List"):
 		return at(name, "", fmt.Errorf("%q %q: %w", shown(version), shown(kind), ErrPlugin))
 	}
-	return n.paths(name, settings)
+	if err := n.paths(name, settings); err != nil {
+		return err
+	}
+	if kind == "SecretGenerator" {
+		return n.generatorSettings(name, settings)
+	}
+	return nil
 }
 
 // mentions reports a key of the annotations.

@@ -167,6 +167,33 @@ func TestWhatIsRefusedIsNamed(t *testing.T) {
 	}
 }
 
+func TestWhatASecretIsMadeOfIsNotRepeated(t *testing.T) {
+	tests := []struct {
+		name, tree string
+		want       error
+		text       string
+	}{
+		{"a literal that is no pair", "-- over/kustomization.yaml --\nsecretGenerator: [{name: q, literals: [a=b, KustSecretValue4]}]\n", kustomize.ErrPair, `over/kustomization.yaml: secretGenerator[0].literals[1]: secret "q": must be KEY=VALUE`},
+		{"a literal without a key", "-- over/kustomization.yaml --\nsecretGenerator: [{name: q, literals: [=KustSecretValue4]}]\n", kustomize.ErrPair, "secretGenerator[0].literals[0]"},
+		{"one of a base", "-- over/kustomization.yaml --\nresources: [../b]\n-- b/kustomization.yaml --\nsecretGenerator: [{name: q, literals: [KustSecretValue4]}]\n", kustomize.ErrPair, "b/kustomization.yaml: secretGenerator[0].literals[0]"},
+		{"one of a generator's settings", "-- over/kustomization.yaml --\ngenerators: [g.yaml]\n-- over/g.yaml --\napiVersion: builtin\nkind: SecretGenerator\nmetadata: {name: q}\nliterals: [KustSecretValue4]\n", kustomize.ErrPair, `over/g.yaml: literals[0]: secret "q"`},
+		{"a line of envs that is no text", "-- over/kustomization.yaml --\nsecretGenerator: [{name: q, envs: [e]}]\n-- over/e --\nA=b\nB=KustSecretValue4\xff\n", kustomize.ErrPair, `secretGenerator[0].envs[0], line 2: secret "q"`},
+		{"a line of envs twice", "-- over/kustomization.yaml --\nsecretGenerator: [{name: q, envs: [e]}]\n-- over/e --\nKustSecretValue4\nKustSecretValue4\n", kustomize.ErrBuild, "over: kustomize: its words are withheld"},
+		{"a patch that fails over the value", "-- over/kustomization.yaml --\nsecretGenerator: [{name: q, literals: [a=KustSecretValue4]}]\npatches: [{target: {kind: Secret}, patch: '[{op: test, path: /data/a, value: KustSecretValue4}]'}]\n", kustomize.ErrBuild, "over: kustomize: "},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := build(t, tree(test.tree), "over")
+			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.text) {
+				t.Fatalf("got %v", err)
+			}
+			if strings.Contains(err.Error(), "KustSecret") || strings.Contains(err.Error(), "S3VzdFNlY3JldF") {
+				t.Errorf("it repeats the value: %v", err)
+			}
+		})
+	}
+}
+
 // bombs are aliases of aliases.
 func bombs() string {
 	var b strings.Builder

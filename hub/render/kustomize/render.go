@@ -56,7 +56,7 @@ func Render(o Options) ([]files.File, error) {
 	for i, resource := range built.Resources() {
 		data, err := resource.MarshalJSON()
 		if err != nil {
-			return nil, failed(folder, err)
+			return nil, w.failed(folder, err)
 		}
 		list = append(list, files.File{Name: fmt.Sprintf("%s (kustomize, object %d)", named(folder), i+1), Data: data})
 	}
@@ -82,20 +82,24 @@ func build(w *walk, folder string) (built resmap.ResMap, err error) {
 		// The library gives up by panics for some inputs, a schema that cannot be read
 		// among them. Its locks are released by defer.
 		if r := recover(); r != nil {
-			built, err = nil, failed(folder, fmt.Errorf("gave up: %v", r))
+			built, err = nil, w.failed(folder, fmt.Errorf("gave up: %v", r))
 		}
 	}()
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionUnspecified // as `kustomize build`; a warning goes out otherwise
 	built, err = krusty.MakeKustomizer(options).Run(system, path.Join(mount, folder))
 	if err != nil {
-		return nil, failed(folder, err)
+		return nil, w.failed(folder, err)
 	}
 	return built, nil
 }
 
-// failed is the library's answer, in the names of the source and of bounded size.
-func failed(folder string, err error) error {
+// failed is the library's answer, in the names of the source and of bounded size. It
+// repeats nothing that a Secret is made of.
+func (w *walk) failed(folder string, err error) error {
+	if w.repeats(err.Error()) {
+		return fmt.Errorf("%s: %w: %s", named(folder), ErrBuild, withheld)
+	}
 	text := strings.ReplaceAll(err.Error(), mount+"/", "")
 	text = strings.ReplaceAll(text, "'"+mount+"'", "'.'")
 	text = strings.Join(strings.Fields(text), " ")

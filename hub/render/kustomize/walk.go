@@ -28,6 +28,8 @@ type walk struct {
 	// absent are the references to what is not there. The walk goes on behind them, so
 	// that all are known at once: a tree may be a part of its source.
 	absent manifest.Errors
+	// secrets are texts of generators of Secrets, which no message may repeat.
+	secrets []string
 }
 
 func newWalk(tree *files.Tree) *walk {
@@ -267,6 +269,9 @@ func (n *node) generators(k *types.Kustomization) error {
 	}
 	for i, generator := range k.SecretGenerator {
 		if err := n.pairs(numbered("secretGenerator", i, ""), generator.KvPairSources); err != nil {
+			return err
+		}
+		if err := n.secretGenerator(n.file, numbered("secretGenerator", i, ""), &k.SecretGenerator[i]); err != nil {
 			return err
 		}
 	}
