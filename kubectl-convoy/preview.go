@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -117,7 +118,7 @@ func (h *hub) preview(ctx context.Context, name, revision string) (*corev1alpha1
 	}
 	preview := &corev1alpha1.Preview{}
 	if err := request.Do(ctx).Into(preview); err != nil {
-		return nil, explain(err, errNoRelease)
+		return nil, explainPreview(err)
 	}
 	return preview, nil
 }
@@ -128,7 +129,16 @@ func (h *hub) previewOf(ctx context.Context, release *corev1alpha1.Release) (*co
 	err := h.client.Post().Namespace(release.Namespace).Resource("releases").Name(release.Name).SubResource("preview").
 		Param("fieldValidation", "Strict").Body(release).Do(ctx).Into(preview)
 	if err != nil {
-		return nil, explain(err, errNoRelease)
+		return nil, explainPreview(err)
 	}
 	return preview, nil
+}
+
+// explainPreview is explain for a request that takes as long as a render: who ends it
+// for its length, the observer or an API server, did answer.
+func explainPreview(err error) error {
+	if apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) {
+		return fmt.Errorf("%w: %w", errTooLong, err)
+	}
+	return explain(err, errNoRelease)
 }

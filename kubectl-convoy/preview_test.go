@@ -36,6 +36,9 @@ func (p *previewer) answer(w http.ResponseWriter, r *http.Request) {
 	} else if name == "none" {
 		fail(w, apierrors.NewNotFound(corev1alpha1.Resource("releases"), name))
 		return
+	} else if name == "endless" {
+		fail(w, apierrors.NewTimeoutError("request did not complete within requested timeout", 0))
+		return
 	}
 	write(w, http.StatusOK, corev1alpha1.Preview{
 		TypeMeta: ofKind("Preview"), ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "team-a"},
@@ -139,6 +142,7 @@ func TestWhatPreviewDoesNotTake(t *testing.T) {
 		"a revision of a file":            {args: []string{"--revision", "x"}, file: shopFile, want: errRevisionOfFile},
 		"an output that there is not":     {args: []string{"shop", "-o", "wide"}, says: "yaml, json or names"},
 		"a Release that is not there":     {args: []string{"none"}, want: errNoRelease, says: "-f previews one of a file"},
+		"a chart without an end":          {args: []string{"endless"}, want: errTooLong, says: "took too long"},
 		"a file without a Release":        {file: "apiVersion: v1\nkind: ConfigMap\n", want: errNoReleaseThere},
 		"a file without that Release":     {args: []string{"else"}, file: shopFile, want: errNoReleaseThere, says: `"else"`},
 		"a file with several Releases":    {file: shopFile + "---\n" + shopFile, want: errWhichRelease},

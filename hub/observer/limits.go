@@ -13,11 +13,15 @@ const (
 
 	// maxPreviews are made at once; renders that are to be delivered come first.
 	maxPreviews = 2
-	// maxWaiting more wait for that.
-	maxWaiting = 32
-	// previewTime from the request to the answer. The host's API server gives up after
-	// a minute.
-	previewTime = 50 * time.Second
+	// maxPreviewsPerNamespace of them are of one namespace, so that a chart without an
+	// end leaves a place for the others.
+	maxPreviewsPerNamespace = 1
+	// maxWaiting more wait for that, maxAskedPerNamespace of one namespace with those
+	// that are made.
+	maxWaiting           = 32
+	maxAskedPerNamespace = 8
+	// previewTime from the request to the answer. An API server ends a create after 34 s.
+	previewTime = 30 * time.Second
 
 	// Of the listener.
 	headerTimeout = 10 * time.Second

@@ -36,7 +36,7 @@ func (s *Server) previewUnsaved(ctx context.Context, r *request) (any, error) {
 }
 
 func (s *Server) preview(ctx context.Context, release *v1alpha1.Release, revision string) (*v1alpha1.Preview, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.enter(ctx, release.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -65,20 +65,4 @@ func (s *Server) preview(ctx context.Context, release *v1alpha1.Release, revisio
 		out.Objects = append(out.Objects, runtime.RawExtension{Raw: object})
 	}
 	return out, nil
-}
-
-// enter waits for a place among the previews that are made.
-func (s *Server) enter(ctx context.Context) (leave func(), err error) {
-	select {
-	case s.waiting <- struct{}{}:
-	default:
-		return nil, ErrBusy
-	}
-	select {
-	case s.making <- struct{}{}:
-		return func() { <-s.making; <-s.waiting }, nil
-	case <-ctx.Done():
-		<-s.waiting
-		return nil, context.Cause(ctx)
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,6 +36,10 @@ type Server struct {
 	// waiting has a place for each preview that is asked for, making one for each that
 	// is made.
 	waiting, making chan struct{}
+
+	mu sync.Mutex
+	// queues by namespace, guarded by mu.
+	queues map[string]*queue
 }
 
 // New makes a Server. It starts nothing.
@@ -52,7 +57,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	return &Server{Options: o, metrics: m, waiting: make(chan struct{}, maxPreviews+maxWaiting), making: make(chan struct{}, maxPreviews)}, nil
+	return &Server{Options: o, metrics: m, waiting: make(chan struct{}, maxPreviews+maxWaiting), making: make(chan struct{}, maxPreviews), queues: map[string]*queue{}}, nil
 }
 
 // Run serves until ctx ends, and lets answers that are being made be cut off.

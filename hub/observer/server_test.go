@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -183,19 +184,20 @@ func TestWhatIsRefusedSaysWhy(t *testing.T) {
 func TestFewPreviewsAreMadeAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		running, most := 0, 0
+		var running, most atomic.Int32
 		s := newServer(t, func(ctx context.Context, _ *v1alpha1.Release, _ string) (Result, error) {
-			running++ // guarded by the one place that there is
-			most = max(most, running)
+			most.Store(max(most.Load(), running.Add(1)))
 			<-ctx.Done()
-			running--
+			running.Add(-1)
 			return Result{}, ctx.Err()
 		}, believe)
-		s.making = make(chan struct{}, 1)
 		codes := make(chan int, maxPreviews+maxWaiting)
-		for range maxPreviews + maxWaiting {
+		for i := range maxPreviews + maxWaiting {
+			s.Releases.(releases)[fmt.Sprintf("team%d/shop", i%5)] = &v1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint("team", i%5), Name: "shop"}}
+		}
+		for i := range maxPreviews + maxWaiting {
 			go func() {
-				code, _ := ask(s, http.MethodGet, "/preview/team/shop", nil)
+				code, _ := ask(s, http.MethodGet, fmt.Sprintf("/preview/team%d/shop", i%5), nil)
 				codes <- code
 			}()
 		}
@@ -209,8 +211,48 @@ func TestFewPreviewsAreMadeAtOnce(t *testing.T) {
 				t.Errorf("answered %d", code)
 			}
 		}
-		if took := time.Since(start); took != previewTime || most != 1 {
-			t.Errorf("ended after %s with %d at once", took, most)
+		if took := time.Since(start); took != previewTime || most.Load() != maxPreviews {
+			t.Errorf("ended after %s with %d at once", took, most.Load())
+		}
+		if len(s.queues) != 0 || len(s.waiting) != 0 || len(s.making) != 0 {
+			t.Errorf("left: %d queues, %d waiting, %d made", len(s.queues), len(s.waiting), len(s.making))
+		}
+	})
+}
+
+// The charts of one namespace that take for ever hold up that namespace alone.
+func TestANamespaceHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, func(ctx context.Context, r *v1alpha1.Release, revision string) (Result, error) {
+			if r.Namespace == "endless" {
+				<-ctx.Done()
+				return Result{}, ctx.Err()
+			}
+			return echo(ctx, r, revision)
+		}, believe)
+		s.Releases.(releases)["endless/shop"] = &v1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "endless", Name: "shop"}}
+		codes := make(chan int, maxPreviews+maxWaiting)
+		for range maxPreviews + maxWaiting {
+			go func() {
+				code, _ := ask(s, http.MethodGet, "/preview/endless/shop", nil)
+				codes <- code
+			}()
+		}
+		synctest.Wait()
+		if n := len(codes); n != maxPreviews+maxWaiting-maxAskedPerNamespace {
+			t.Errorf("%d of one namespace are sent away", n)
+		}
+		start := time.Now()
+		if code, raw := ask(s, http.MethodGet, "/preview/team/shop", nil); code != http.StatusOK || time.Since(start) != 0 {
+			t.Errorf("another namespace: %d %s after %s", code, raw, time.Since(start))
+		}
+		got := map[int]int{}
+		for range maxPreviews + maxWaiting {
+			got[<-codes]++
+		}
+		if diff := cmp.Diff(map[int]int{http.StatusTooManyRequests: maxPreviews + maxWaiting - maxAskedPerNamespace, http.StatusGatewayTimeout: maxAskedPerNamespace}, got); diff != "" {
+			t.Errorf("answers (-want +got):\n%s", diff)
 		}
 	})
 }

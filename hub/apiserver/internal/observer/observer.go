@@ -26,8 +26,9 @@ import (
 const (
 	// maxAnswer is more than the observer gives: its limit is the one that is told.
 	maxAnswer = 24 << 20
-	// timeout is a bit less than the host's API server waits.
-	timeout      = 55 * time.Second
+	// timeout is more than the observer takes, which says then that it took too long,
+	// and less than the 34 s after which an API server ends a create.
+	timeout      = 32 * time.Second
 	dialTimeout  = 5 * time.Second
 	idleTimeout  = 30 * time.Second
 	maxIdleConns = 4
@@ -101,6 +102,9 @@ func (c *Client) ask(ctx context.Context, method, path string, body []byte, out 
 	request.Header.Set("Accept", "application/json")
 	c.sign(request, body)
 	answer, err := c.http.Do(request)
+	if err != nil && late(err) {
+		return errLate()
+	}
 	if err != nil {
 		return apierrors.NewServiceUnavailable(fmt.Sprintf("the observer (--observer-url %s) cannot be reached: %v", c.url, err))
 	}
@@ -109,6 +113,8 @@ func (c *Client) ask(ctx context.Context, method, path string, body []byte, out 
 		err = closed
 	}
 	switch {
+	case err != nil && late(err):
+		return errLate()
 	case err != nil:
 		return apierrors.NewServiceUnavailable(fmt.Sprintf("the observer's answer broke off: %v", err))
 	case len(raw) > maxAnswer:
@@ -120,6 +126,20 @@ func (c *Client) ask(ctx context.Context, method, path string, body []byte, out 
 		return apierrors.NewInternalError(fmt.Errorf("%w: %w", errAnswer, err))
 	}
 	return nil
+}
+
+// late reports that an observer was reached, and the answer took too long.
+func late(err error) bool {
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		return false
+	}
+	var timed net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timed) && timed.Timeout()
+}
+
+func errLate() error {
+	return apierrors.NewTimeoutError("the preview took too long: its source and its render have to be done within 30 s", 0)
 }
 
 // refusal hands on what the observer says. That it does not believe this API server is

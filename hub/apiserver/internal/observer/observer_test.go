@@ -3,11 +3,13 @@
 package observer
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,5 +76,31 @@ func TestAnObserverThatIsAwayIsNamed(t *testing.T) {
 	}
 	if _, err := New("", nil).Preview(t.Context(), "team", "shop", "", nil); !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), "--observer-url") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnAnswerThatTakesTooLongIsSaidToDoSo(t *testing.T) {
+	t.Parallel()
+	for name, begun := range map[string]bool{"before it begins": false, "in its middle": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if begun {
+					w.WriteHeader(http.StatusOK)
+					if err := http.NewResponseController(w).Flush(); err != nil {
+						t.Error(err)
+					}
+				}
+				<-r.Context().Done()
+			}))
+			t.Cleanup(server.Close)
+			client := New(server.URL, func(*http.Request, []byte) {})
+			t.Cleanup(client.Close)
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			if _, err := client.Preview(ctx, "team", "shop", "", nil); !apierrors.IsTimeout(err) || !strings.Contains(err.Error(), "took too long") {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }
