@@ -242,10 +242,15 @@ func (c *collection) bring(ctx context.Context, d wanted) (Chart, error) {
 		return Chart{}, err
 	}
 	if found.Name != d.Name || !satisfies(found.Version, d.Version) {
-		return Chart{}, fault.Failf(fault.ClassInvalid, "what came is %s %s", fault.Clean(found.Name), fault.Clean(found.Version))
+		return Chart{}, fault.Failf(fault.ClassInvalid, "the repository gave %s, the dependency asks for %s", named(found.Name, found.Version), named(d.Name, d.Version))
 	}
 	name := path.Join(c.path, chartsFolder, folderOf(found.Name, found.Version)+".tgz")
 	return Chart{Name: found.Name, Version: found.Version, Repository: d.Repository, Digest: digest}, c.tree.Add(name, false, data)
+}
+
+// named is a chart with its version, if it has one, for a message.
+func named(name, version string) string {
+	return strings.TrimSpace(fault.Clean(name) + " " + fault.Clean(version))
 }
 
 // remote is the repository of a dependency, with what belongs to it.
@@ -284,7 +289,7 @@ func (c *collection) local(d wanted) (Chart, error) {
 		return Chart{}, err
 	}
 	if found.Name != d.Name || !satisfies(found.Version, d.Version) {
-		return Chart{}, fault.Failf(fault.ClassInvalid, "%s is %s %s", fault.Clean(clean), fault.Clean(found.Name), fault.Clean(found.Version))
+		return Chart{}, fault.Failf(fault.ClassInvalid, "the chart at %s is %s, the dependency asks for %s", fault.Clean(clean), named(found.Name, found.Version), named(d.Name, d.Version))
 	}
 	if found.Version == "" || found.Version != path.Base(found.Version) {
 		return Chart{}, fault.Failf(fault.ClassInvalid, "%s has no proper version", fault.Clean(clean))

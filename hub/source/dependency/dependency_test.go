@@ -146,6 +146,14 @@ func TestDependenciesThatCannotBeHadAreNamed(t *testing.T) {
 		{"an absolute folder", map[string]string{"app/Chart.yaml": chart(dep("etc", "", "file:///etc"))}, "leads out of the source"},
 		{"the folder that it is in", map[string]string{"app/Chart.yaml": chart(dep("app", "", "file://../app"))}, "holds the chart that wants it"},
 		{"a name that only somebody's computer knows", map[string]string{"app/Chart.yaml": chart(dep("db", "1", "@stable"))}, "write the URL"},
+		{
+			"a folder with a chart of another name", map[string]string{"app/Chart.yaml": chart(dep("d", "1", "file://../rec")), "rec/Chart.yaml": "name: rec\nversion: 0.1.0\n"},
+			"the chart at rec is rec 0.1.0, the dependency asks for d 1",
+		},
+		{
+			"a folder with a chart of another version", map[string]string{"app/Chart.yaml": chart(dep("rec", "^1", "file://../rec")), "rec/Chart.yaml": "name: rec\nversion: 0.1.0\n"},
+			"the chart at rec is rec 0.1.0, the dependency asks for rec ^1",
+		},
 		{"no repository", map[string]string{"app/Chart.yaml": chart(dep("db", "1", ""))}, "no repository is named"},
 		{"no such version", map[string]string{"app/Chart.yaml": chart(dep("db", "^9", server.Server.URL))}, "none that is in the range ^9"},
 		{"a lock that does not fit", map[string]string{"app/Chart.yaml": chart(dep("db", "^2", server.Server.URL)), "app/Chart.lock": "dependencies:\n" + dep("db", "1.0.0", server.Server.URL)}, "out of step"},
