@@ -54,6 +54,9 @@ func (r *renderer) chart(place string) error {
 	}
 	r.set = &manifest.Set{Objects: append(crds, objects...)}
 	r.crds = len(crds)
+	if len(r.set.Objects) == 0 {
+		r.unhooked = rendered.LeftOut()
+	}
 	return nil
 }
 

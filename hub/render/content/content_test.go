@@ -421,6 +421,10 @@ func TestWhatCannotBeRenderedSaysWhy(t *testing.T) {
 		texts []string
 	}{
 		{"PR-06: nothing under the path", tree{"app/README.md": "x"}, job(), content.ErrEmpty, nil},
+		{"a chart whose only object is a hook of a mistyped word", tree{"app/Chart.yaml": "{apiVersion: v2, name: app, version: 0.1.0}", "app/templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {helm.sh/hook: pre-instal}}\n"},
+			job(), content.ErrEmpty, []string{"1 with a hook's annotation", "helm.sh/hook) left out"}},
+		{"manifests whose only object is a hook that is not run", tree{"app/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {convoy.kumodo.io/hook: PostDelete}}\n"},
+			job(), content.ErrEmpty, []string{"1 with a hook's annotation"}},
 		{"no such path", tree{"b/a.yaml": configMap("a")}, job(), content.ErrPath, []string{"app"}},
 		{"a path out of the source", tree{"app/a.yaml": ""}, job(func(j *content.Job) { j.Content.Path = "../x" }), content.ErrPath, nil},
 		{"all faults of all files", tree{"app/a.yaml": "a: [", "app/b.yaml": pointer, "app/c.yaml": "kind: X\n---\napiVersion: v1\n"}, job(), files.ErrPointer,

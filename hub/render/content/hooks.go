@@ -40,6 +40,7 @@ func (r *renderer) hooks() error {
 			after = append(after, object.Wave)
 		default:
 			left[phase]++
+			r.unhooked++
 			continue
 		}
 		kept = append(kept, object)

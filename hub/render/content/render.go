@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/hub/render/facts"
 	"kumodo.io/convoy/hub/render/files"
 	"kumodo.io/convoy/pkg/manifest"
@@ -43,6 +44,8 @@ type renderer struct {
 	result *Result
 	set    *manifest.Set
 	crds   int // so many objects at the head of set are of a chart's crds folder
+	// unhooked objects were left out as hooks that are not run.
+	unhooked int
 }
 
 func (r *renderer) render() error {
@@ -80,13 +83,22 @@ func (r *renderer) render() error {
 		}
 	}
 	if len(r.set.Objects) == 0 && !r.job.AllowEmpty {
-		return ErrEmpty
+		return r.empty()
 	}
 	if err := seal(r.set, r.secrets(), own); err != nil {
 		return err
 	}
 	r.result.Set = r.set
 	return r.set.Arrange()
+}
+
+// empty says that there are no objects, and of hooks that they are why.
+func (r *renderer) empty() error {
+	if r.unhooked == 0 {
+		return ErrEmpty
+	}
+	return fmt.Errorf("%w; %d with a hook's annotation (%s, helm.sh/hook) left out: tests, hooks of a word that is not known, and those that are not run yet",
+		ErrEmpty, r.unhooked, v1alpha1.AnnotationHook)
 }
 
 // kustomizations are the names that a kustomization may have.

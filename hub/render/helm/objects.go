@@ -84,6 +84,24 @@ func (r Result) Objects() (crds, objects []manifest.Object, err error) {
 	return crds, objects, nil
 }
 
+// LeftOut counts the objects of a render that Objects leaves out, as tests or as hooks
+// of a kind that Helm does not know. It reads the render again.
+func (r Result) LeftOut() int {
+	n := 0
+	for _, file := range r.Files {
+		list, err := manifest.Parse(file.Name, file.Data)
+		if err != nil {
+			continue // Objects says so
+		}
+		for i := range list {
+			if wanted, err := hook(&list[i]); err == nil && !wanted {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // hook maps the annotations of a hook, and says whether the object is deployed.
 func hook(object *manifest.Object) (wanted bool, err error) {
 	text, ok := annotation(object, annotationHook)
