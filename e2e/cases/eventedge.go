@@ -211,6 +211,34 @@ func (p *Player) untilCluster(ctx context.Context, t *target, atMost time.Durati
 	return err //nolint:wrapcheck // says what it waited for
 }
 
+// untilSilent waits, for a Cluster whose agent was stopped, until the hub says so: it
+// takes an agent for connected for 90 s after its session has ended.
+func (p *Player) untilSilent(ctx context.Context, t *target) error {
+	if t.agent == nil || !p.world.Hub.Process().Running() {
+		return nil
+	}
+	if process := t.agent.Process(); process == nil || process.Running() {
+		return nil
+	}
+	began := time.Now()
+	ready := clusterIs("")
+	wait, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	_, err := harness.WaitFor(wait, p.world.Hub.Plane.Dynamic(), install.Clusters, t.namespace, t.cluster, func(u *unstructured.Unstructured) (bool, error) {
+		is, err := ready(u)
+		return !is, err
+	})
+	switch {
+	case ctx.Err() != nil:
+		return err //nolint:wrapcheck // says what it waited for
+	case err != nil:
+		p.say("# %s: its agent is stopped, and the hub does not say so after %s: %v\n", t.cluster, patience, err)
+	default:
+		p.say("# %s: its agent is stopped, and the hub says so (waited %s)\n", t.cluster, time.Since(began).Round(time.Second))
+	}
+	return nil
+}
+
 func (p *Player) apiServerStopped(ctx context.Context, _ []string) (string, error) {
 	for _, t := range p.targets {
 		if err := t.cube.plane.StopAPIServer(ctx); err != nil {

@@ -98,6 +98,11 @@ func (p *Player) remember(ctx context.Context, t *target, r *release) error {
 
 // check waits until all is at rest and prints what there is, and what should be.
 func (p *Player) check(ctx context.Context, s *Step) error {
+	for _, t := range p.targets {
+		if err := p.untilSilent(ctx, t); err != nil {
+			return err
+		}
+	}
 	for _, r := range p.releases {
 		if err := p.settle(ctx, r); err != nil {
 			return err
@@ -122,6 +127,9 @@ func (p *Player) check(ctx context.Context, s *Step) error {
 			cubes[q] = true
 			if err := p.showLive(ctx, q); err != nil {
 				return err
+			}
+			if q.answers() != nil {
+				continue // it was said
 			}
 			if err := p.showOthers(ctx, q); err != nil {
 				return err
@@ -216,40 +224,54 @@ func (p *Player) showLive(ctx context.Context, q *cube) error {
 		return cmp.Or(cmp.Compare(a.gvk.Group, b.gvk.Group), cmp.Compare(a.gvk.Kind, b.gvk.Kind), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 	})
 	p.say("\nlive on %s, %d objects that were ever in an inventory or written by others:\n", q.plane.Name(), len(all))
-	versions := map[*seen][]string{}
-	objects := map[*seen]*unstructured.Unstructured{}
-	for look := range polls {
-		if look > 0 {
+	if err := q.answers(); err != nil {
+		// Part of some cases.
+		p.say("# cannot be read: %v\n", err)
+		return nil
+	}
+	looks := map[*seen]*look{}
+	for _, s := range all {
+		looks[s] = &look{}
+	}
+	for i := range polls {
+		if i > 0 {
 			if err := p.pass(ctx, pollGap); err != nil {
 				return err
 			}
 		}
 		for _, s := range all {
-			object, err := q.get(ctx, s.gvk, s.namespace, s.name)
-			if err != nil {
-				// An API that is down is part of some cases.
-				p.say("# %s cannot be read: %v\n", s, err)
-				continue
-			}
-			objects[s] = object
-			if object != nil {
-				versions[s] = append(versions[s], object.GetResourceVersion())
+			l := looks[s]
+			if l.object, l.err = q.get(ctx, s.gvk, s.namespace, s.name); l.err == nil && l.object != nil {
+				l.versions = append(l.versions, l.object.GetResourceVersion())
 			}
 		}
 	}
 	for _, s := range all {
-		if err := p.showObject(s, objects[s], versions[s]); err != nil {
+		if err := p.showObject(s, looks[s]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *Player) showObject(s *seen, object *unstructured.Unstructured, versions []string) error {
+// look is what the last of several looks at an object found: it, nothing, or an error.
+type look struct {
+	object *unstructured.Unstructured
+	err    error
+	// versions that the object had, of all looks.
+	versions []string
+}
+
+func (p *Player) showObject(s *seen, l *look) error {
 	whose := "in no inventory"
 	if s.release != "" {
 		whose = "in the inventory of " + s.release
 	}
+	if l.err != nil {
+		p.say("---\n# %s: cannot be read (%s): %v\n", s, whose, l.err)
+		return nil
+	}
+	object, versions := l.object, l.versions
 	if object == nil {
 		p.say("---\n# %s: GONE (%s; uid was %s at step %s)\n", s, whose, s.uid, s.step)
 		return nil

@@ -38,6 +38,7 @@ type target struct {
 // cube is a plane with what is needed to read and write any kind.
 type cube struct {
 	plane   *harness.Plane
+	version discovery.ServerVersionInterface
 	mapper  *restmapper.DeferredDiscoveryRESTMapper
 	dynamic dynamic.Interface
 }
@@ -54,8 +55,17 @@ func newCube(plane *harness.Plane) (*cube, error) {
 		return nil, fmt.Errorf("client of %s: %w", plane.Name(), err)
 	}
 	return &cube{
-		plane: plane, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client)), dynamic: objects,
+		plane: plane, version: client, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client)), dynamic: objects,
 	}, nil
+}
+
+// answers says whether the API server can be asked at all. While it is down the rest
+// of a cube would take every kind for one that is not served.
+func (q *cube) answers() error {
+	if _, err := q.version.ServerVersion(); err != nil {
+		return fmt.Errorf("%s does not answer: %w", q.plane.Name(), err)
+	}
+	return nil
 }
 
 // as gives a client that calls itself by a field manager's name.
