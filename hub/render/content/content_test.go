@@ -312,6 +312,20 @@ func TestWhatAMutationCopiesOutOfASecretObjectIsSealed(t *testing.T) {
 	}
 }
 
+func TestNamesOfWhatWasReadShowNoTextOfASecret(t *testing.T) {
+	j := job(func(j *content.Job) {
+		j.World.Cluster = map[string]string{"name": "edge-1"}
+		j.Mutations = []content.Mutation{{Type: v1alpha1.MutationGoTemplate, Bodies: []string{`metadata: {annotations: {a: "{{ .cluster.name }}{{ hasKey .cluster (b64dec .object.data.password) }}"}}`}}}
+	})
+	result, err := content.Render(j, tree{"app/a.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: PlainGitSecret99}\n"}.files(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"cluster.*"}, result.Reads); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestFormsThatTemplatesGiveToTextsOfASecretAreSealed(t *testing.T) {
 	const one, several = `p<a>s&s"w+o/r d'1é`, "first line of it\n  second \\ line\nend"
 	chart := func(line string) tree {

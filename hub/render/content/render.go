@@ -31,6 +31,9 @@ func Render(job Job, tree *files.Tree, begin func(name string)) (*Result, error)
 	if err != nil {
 		return r.result, err
 	}
+	if err := r.widen(); err != nil {
+		return r.result, err
+	}
 	r.result.Reads = r.reads()
 	return r.result, nil
 }
@@ -43,7 +46,8 @@ type renderer struct {
 	begin  func(string)
 	result *Result
 	set    *manifest.Set
-	crds   int // so many objects at the head of set are of a chart's crds folder
+	crds   int      // so many objects at the head of set are of a chart's crds folder
+	hidden []string // texts of Secrets, which the names of facts must not show
 	// unhooked objects were left out as hooks that are not run.
 	unhooked int
 }
@@ -73,6 +77,7 @@ func (r *renderer) render() error {
 		return err
 	}
 	own.texts = append(own.texts, r.own().texts...)
+	r.hidden = long(append(r.secrets(), own.texts...))
 	if err := r.hooks(); err != nil {
 		return err
 	}
@@ -130,6 +135,26 @@ func Detect(job *Job, tree *files.Tree, place string) (string, error) {
 		}
 	}
 	return Manifests, nil
+}
+
+// widen has a class of facts count as read as a whole where the name of one shows a
+// text of a Secret, as when a template looks a key up that it has from there: names
+// of facts are kept in clear.
+func (r *renderer) widen() error {
+	texts, err := newIndex(r.hidden, minLineBytes)
+	if err != nil {
+		return err
+	}
+	for _, read := range r.facts.Reads() {
+		for _, class := range []struct{ prefix, whole string }{
+			{facts.Cluster, facts.Cluster}, {facts.SelfLabels, facts.SelfLabels}, {facts.SelfAnnotations, facts.SelfAnnotations}, {facts.API, facts.APIs},
+		} {
+			if name, ok := strings.CutPrefix(read, class.prefix); ok && texts.shows(name) {
+				r.facts.All(class.whole)
+			}
+		}
+	}
+	return nil
 }
 
 // reads are the facts, and the parts of the tree outside of the content's path, which
