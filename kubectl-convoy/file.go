@@ -34,6 +34,11 @@ func readRelease(in io.Reader, file, name, namespace string, forced bool) (*core
 	if err != nil {
 		return nil, err
 	}
+	return parseRelease(data, file, name, namespace, forced)
+}
+
+// parseRelease is readRelease of a file that was read.
+func parseRelease(data []byte, file, name, namespace string, forced bool) (*corev1alpha1.Release, error) {
 	documents, err := manifest.Documents(file, data)
 	if err != nil {
 		return nil, err

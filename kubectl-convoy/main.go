@@ -12,19 +12,59 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"kumodo.io/convoy/kubectl-convoy/offline"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	if len(os.Args) > 1 && os.Args[1] == offline.WorkerName {
+		os.Exit(renderWorker(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	ctx, stop := interruptible(context.Background())
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	err := newCommand(streams).ExecuteContext(ctx)
 	stop()
 	os.Exit(exit(err, os.Stderr))
+}
+
+// interruption is a signal that ends the plugin.
+type interruption struct{ signal os.Signal }
+
+func (i *interruption) Error() string { return "ended by a signal: " + i.signal.String() }
+
+// code is what a shell gives a program that such a signal ended.
+func (i *interruption) code() int {
+	if number, ok := i.signal.(syscall.Signal); ok {
+		return 128 + int(number)
+	}
+	return exitFailed
+}
+
+// interruptible gives a context that ends with an interruption when the plugin is told
+// to end.
+func interruptible(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, os.Interrupt, syscall.SIGTERM)
+	var waits sync.WaitGroup
+	waits.Go(func() {
+		select {
+		case s := <-told:
+			cancel(&interruption{s})
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() {
+		signal.Stop(told)
+		cancel(nil)
+		waits.Wait()
+	}
 }
 
 // exit tells an error and gives the code to end with.
@@ -37,7 +77,7 @@ func exit(err error, to io.Writer) int {
 	if errors.As(err, &coded) {
 		code = coded.code
 	}
-	if !errors.Is(err, errDifferent) {
+	if !errors.Is(err, errDifferent) && !errors.Is(err, errTold) {
 		fmt.Fprintln(to, "error:", err)
 	}
 	return code

@@ -62,6 +62,19 @@ func load(set *manifest.Set, name string, total *int64) (err error) {
 	if *total += int64(len(data)); *total > maxBytes || len(data) > manifest.MaxFileBytes {
 		return fmt.Errorf("%s: %w", name, ErrTooLarge)
 	}
+	return parse(set, name, data)
+}
+
+// Parse is Load of a file that was read.
+func Parse(name string, data []byte, namespace string) (*manifest.Set, error) {
+	set := &manifest.Set{Namespace: namespace}
+	if len(data) > manifest.MaxFileBytes {
+		return nil, fmt.Errorf("%s: %w", name, ErrTooLarge)
+	}
+	return set, parse(set, name, data)
+}
+
+func parse(set *manifest.Set, name string, data []byte) error {
 	parsed := name
 	if !manifest.IsManifest(name) {
 		parsed += ".yaml" // a file that was named is read whatever its name is

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"syscall"
 
 	"kumodo.io/convoy/hub/render/files"
 )
@@ -66,7 +67,7 @@ func (f *folder) read(name string, chain []fs.FileInfo) error {
 	info, err := f.root.Stat(at)
 	if err != nil {
 		if link, other := f.root.Lstat(at); other == nil && link.Mode()&fs.ModeSymlink != 0 {
-			f.faults[name] = fmt.Errorf("%w: %w", files.ErrLink, err)
+			f.faults[name] = fmt.Errorf("%w: %w", files.ErrLink, astray(err))
 			return nil
 		}
 		if errors.Is(err, fs.ErrNotExist) {
@@ -85,6 +86,20 @@ func (f *folder) read(name string, chain []fs.FileInfo) error {
 		return nil
 	}
 	return f.folder(name, at, append(chain[:len(chain):len(chain)], info))
+}
+
+// astray says why a link cannot be followed.
+func astray(err error) error {
+	var system syscall.Errno
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errNowhere
+	case errors.Is(err, syscall.ELOOP):
+		return errCircle
+	case !errors.As(err, &system):
+		return errLeaves // what a root refuses by itself, and not the system
+	}
+	return err
 }
 
 func (f *folder) folder(name, at string, chain []fs.FileInfo) error {

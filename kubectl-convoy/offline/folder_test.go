@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"kumodo.io/convoy/hub/render/files"
@@ -73,6 +74,11 @@ func TestAFolderIsTakenAsASource(t *testing.T) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
 		})
+	}
+	for name, says := range map[string]string{"app/out/secret.yaml": "it leaves the source", "app/up.yaml": "it leaves the source", "app/nowhere": "it leads nowhere"} {
+		if _, err := tree.Read(name); err == nil || !strings.HasSuffix(err.Error(), says) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	if missing := tree.Missing(); len(missing) == 0 {
 		t.Error("what is beyond the part is not told of")
