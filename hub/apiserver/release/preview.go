@@ -4,6 +4,7 @@ package release
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -70,7 +71,7 @@ func (p *PreviewREST) Get(ctx context.Context, name string, options runtime.Obje
 		return nil, apierrors.NewBadRequest("the query is none of a preview")
 	}
 	if len(asked.Revision) > maxRevision || strings.ContainsFunc(asked.Revision, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-		return nil, apierrors.NewBadRequest("revision is none: too long, or with spaces or control characters")
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("revision must be a commit, branch, tag or version: at most %d characters, without spaces and control characters", maxRevision))
 	}
 	stored, err := p.stored(ctx, name)
 	if err != nil {
