@@ -117,8 +117,11 @@ func TestSignalsEndARenderAtOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = in.Close() }() // it may be closed already
-			ended := make(chan error, 1)
-			go func() { ended <- command.Wait() }()
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_ = command.Wait() // how it ended is in its state
+			}()
 			// More than a pipe holds: once it is written the plugin reads, and listens.
 			if _, err := in.Write(append(text, bytes.Repeat([]byte("# more\n"), 40_000)...)); err != nil {
 				t.Fatal(err)

@@ -43,9 +43,11 @@ func confine(args []string) error {
 
 // watchMemory ends the process when it has more in memory than it may have.
 func watchMemory(most int64) {
-	for range time.Tick(watchEvery) {
+	look := time.NewTicker(watchEvery)
+	defer look.Stop()
+	for range look.C {
 		if resident() > most {
-			os.Exit(exitMemory)
+			os.Exit(exitMemory) //nolint:forbidigo // a worker at its limit cannot go back to main
 		}
 	}
 }

@@ -31,7 +31,7 @@ func limitCPU(share time.Duration) error {
 	signal.Notify(exceeded, unix.SIGXCPU)
 	go func() { // ends with the process
 		<-exceeded
-		os.Exit(exitCPU)
+		os.Exit(exitCPU) //nolint:forbidigo // a worker at its limit cannot go back to main
 	}()
 	all := time.Duration(usage.Utime.Nano()+usage.Stime.Nano()) + share
 	now.Max = min(seconds(all+graceCPU), now.Max)
