@@ -163,6 +163,9 @@ func (p *Player) emptyAllowed(ctx context.Context, m []string) (string, error) {
 			return "", err
 		}
 		r.step = base
+		if r.content, err = p.c.spec(base, r.path); err != nil {
+			return "", err
+		}
 		did += ", content of step " + base.Name + " again"
 	}
 	for _, t := range p.targets {
@@ -171,9 +174,9 @@ func (p *Player) emptyAllowed(ctx context.Context, m []string) (string, error) {
 		if err != nil {
 			return "", err //nolint:wrapcheck // names the Release
 		}
-		if err := p.sync(ctx, t, r); err != nil {
-			return "", err
-		}
+	}
+	if err := p.publish(ctx, r); err != nil {
+		return "", err
 	}
 	return did, p.settle(ctx, r)
 }

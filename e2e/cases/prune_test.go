@@ -23,9 +23,7 @@ func TestPR06AnEmptyRenderPrunesOnlyWithTheExplicitPermission(t *testing.T) {
 		{"v2", corev1alpha1.ReasonEmptyRender},
 		{"v3", corev1alpha1.ReasonEmptyRender},
 		{"v4", corev1alpha1.ReasonPathNotFound},
-		// Charts are not built yet: the template is no YAML. Once they are, this is an
-		// empty render too.
-		{"v5", corev1alpha1.ReasonRenderFailed},
+		{"v5", corev1alpha1.ReasonEmptyRender},
 	} {
 		p.step(step.name)
 		p.same(edge, config)

@@ -22,6 +22,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/api/source/v1alpha1"
 	"kumodo.io/convoy/hub/render"
 	"kumodo.io/convoy/hub/source"
@@ -237,6 +238,10 @@ func TestPR06EmptyRendersAreToldFromMissingPaths(t *testing.T) {
 	w := newWorld(t)
 	for _, step := range []string{"v2", "v3"} {
 		_, err := w.render(t, caseTree(t, "PR-06", step))
+		wantFailure(t, err, "EmptyRender", "there are no objects under the path")
+		work := job("team", caseTree(t, "PR-06", step))
+		work.Content.Content.Manifests = &corev1alpha1.ManifestsContent{}
+		_, err = w.Render(t.Context(), work)
 		wantFailure(t, err, "EmptyRender", "there are no objects under the path")
 	}
 	for _, step := range []string{"v2", "v3"} {

@@ -25,7 +25,7 @@ func (f fault) Error() string { return f.text }
 func (f fault) Unwrap() error { return ErrLink }
 
 // ReadTar reads the files of a source that keep accepts by their names (nil: all); the
-// data of the others is skipped. scope says what of the source the stream has; nil is
+// others are there, and empty: a folder of nothing else is a folder too. scope says what of the source the stream has; nil is
 // all of it (see NewPart).
 func ReadTar(r io.Reader, scope []string, keep func(name string) bool) (*Tree, error) {
 	var list []File
@@ -52,7 +52,11 @@ func ReadTar(r io.Reader, scope []string, keep func(name string) bool) (*Tree, e
 			faults[name] = fault{text}
 			continue
 		}
-		if header.Typeflag != tar.TypeReg || keep != nil && !keep(name) {
+		if header.Typeflag != tar.TypeReg {
+			continue
+		}
+		if keep != nil && !keep(name) {
+			list = append(list, File{Name: name})
 			continue
 		}
 		if header.Size > MaxFileBytes {

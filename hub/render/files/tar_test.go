@@ -50,7 +50,7 @@ func TestAStreamOfASnapshotIsATree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"app/a.yaml", "app/big.yaml", "app/link", "app/sub"}, tree.List("app")); diff != "" {
+	if diff := cmp.Diff([]string{"app/a.yaml", "app/big.yaml", "app/link", "app/skipped.bin", "app/sub"}, tree.List("app")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for name, want := range map[string]error{"app/a.yaml": nil, "app/big.yaml": files.ErrTooLarge, "app/sub/x": files.ErrSubmodule, "app/link": files.ErrLink} {
