@@ -25,7 +25,7 @@ func namespace(name string, going bool, annotations map[string]string) *corev1.N
 		before := metav1.NewTime(time.Now().Add(-time.Hour))
 		out.ManagedFields = []metav1.ManagedFieldsEntry{{
 			Manager: "kubectl-create", Operation: metav1.ManagedFieldsOperationUpdate, Time: &before,
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:annotations":{"f:convoy.kumodo.io/uninstall-on-delete":{}}}}`)},
+			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:convoy.kumodo.io/uninstall-on-delete":{}}}}`),
 		}}
 	}
 	if going {
@@ -61,7 +61,7 @@ func TestOnlyWhatANamespaceSaidBeforeItsDeletionBeganUninstalls(t *testing.T) {
 	const owns = `{"f:metadata":{"f:annotations":{".":{},"f:convoy.kumodo.io/uninstall-on-delete":{}}}}`
 	entry := func(after time.Duration, fields string) metav1.ManagedFieldsEntry {
 		at := metav1.NewTime(deleted.Add(after))
-		return metav1.ManagedFieldsEntry{Manager: "kubectl-annotate", Operation: metav1.ManagedFieldsOperationUpdate, Time: &at, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+		return metav1.ManagedFieldsEntry{Manager: "kubectl-annotate", Operation: metav1.ManagedFieldsOperationUpdate, Time: &at, FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	untimed := entry(0, owns)
 	untimed.Time = nil
