@@ -2,7 +2,10 @@
 
 package tunnel
 
-import "time"
+import (
+	"reflect"
+	"time"
+)
 
 // Protocol versions and payload types. docs/protocol.md is the page about them.
 const (
@@ -47,6 +50,63 @@ type Policy struct {
 	PruneOrphaned  bool   `json:"pruneOrphaned"`
 	AllowEmpty     bool   `json:"allowEmpty,omitempty"` // a render without objects is meant: prune all
 	Namespace      string `json:"namespace"`            // for namespaced objects that name none
+	// Allowed are kinds that are kept unless they are named: Namespace,
+	// CustomResourceDefinition, PersistentVolumeClaim.
+	Allowed []string `json:"allowed,omitempty"`
+	// Propagation of deletions: Background when empty, Foreground, Orphan.
+	Propagation string `json:"propagation,omitempty"`
+	// Budget of deletions of one sync; nil: the engine's own, 20 objects or half.
+	Budget *DeletionBudget `json:"budget,omitempty"`
+	// Confirmed is the digest of a list of deletions that a person has confirmed, and
+	// until when that holds, by the hub's clock.
+	Confirmed      string    `json:"confirmed,omitempty"`
+	ConfirmedUntil time.Time `json:"confirmedUntil,omitzero"`
+	// Retry: how often, and after which pauses, a failed operation is tried again.
+	Retry *Retry `json:"retry,omitempty"`
+	// Suspended: drift is reported, not repaired.
+	Suspended bool `json:"suspended,omitempty"`
+}
+
+// Equal says whether two policies say the same.
+func (p Policy) Equal(q Policy) bool { return reflect.DeepEqual(p, q) }
+
+// DeletionBudget bounds deletions: the higher of both holds.
+type DeletionBudget struct {
+	Count   int32 `json:"count"`
+	Percent int32 `json:"percent"`
+}
+
+// Retry of failed operations. Limit -1: no end.
+type Retry struct {
+	Limit      int32 `json:"limit"`
+	MinSeconds int64 `json:"minSeconds"`
+	MaxSeconds int64 `json:"maxSeconds"`
+}
+
+// Ignore is one rule of what is left to others, see v1alpha1.DriftIgnore.
+type Ignore struct {
+	Group     string   `json:"group,omitempty"`
+	Kind      string   `json:"kind,omitempty"`
+	Namespace string   `json:"namespace,omitempty"`
+	Name      string   `json:"name,omitempty"`
+	When      string   `json:"when,omitempty"`
+	Pointers  []string `json:"pointers,omitempty"`
+	Managers  []string `json:"managers,omitempty"`
+}
+
+// Allowed is what the Cluster permits, see v1alpha1.AllowedPolicy. Nil lists forbid
+// nothing.
+type Allowed struct {
+	Namespaces      []string `json:"namespaces,omitzero"`
+	ClusterKinds    []string `json:"clusterKinds,omitzero"`
+	ServiceAccounts []string `json:"serviceAccounts,omitzero"`
+}
+
+// HookAction is what a person wants of a run of a hook.
+type HookAction struct {
+	Hook   string `json:"hook"`
+	Run    string `json:"run"`
+	Action string `json:"action"` // retry, skip, abort
 }
 
 // Order is what the hub signs for one Release on one Cluster.
@@ -67,7 +127,24 @@ type Order struct {
 	// Both are absent in remove and release orders.
 	Objects *Layer `json:"objects,omitempty"`
 	Sealed  *Layer `json:"sealed,omitempty"`
-	Policy  Policy `json:"policy"`
+	// Rules is the layer of health rules that the objects are judged by, nil when the
+	// built-in ones are enough. It is JSON, never sealed, and shared by Releases.
+	Rules  *Layer `json:"rules,omitempty"`
+	Policy Policy `json:"policy"`
+	// ServiceAccount, as <namespace>:<name>, that every call for the Release is made as.
+	ServiceAccount string `json:"serviceAccount,omitempty"`
+	// Ignore: what is left to others.
+	Ignore []Ignore `json:"ignore,omitempty"`
+	// Permitted on this Cluster; nil: all.
+	Permitted *Allowed `json:"permitted,omitempty"`
+	// Wave orders Releases of the Cluster: those of a lower one have to be applied and
+	// healthy before this one is applied.
+	Wave int32 `json:"wave,omitempty"`
+	// Actions on hooks that people asked for, newest last.
+	Actions []HookAction `json:"actions,omitempty"`
+	// Fence of a remove order: the digest of the inventory that it is about, as the
+	// hub knew it when it was issued; empty when it knew none.
+	Fence string `json:"fence,omitempty"`
 	// Requires names features that the agent must have to carry the order out; one
 	// that lacks any refuses with AgentTooOld and keeps what runs.
 	Requires []string `json:"requires,omitempty"`
@@ -80,6 +157,19 @@ const (
 	FeatureRelease = "release.v1"
 	FeatureSealed  = "sealed.v1"
 	FeatureReplace = "replace.v1"
+	// FeatureHooks: hooks of the render are run. FeatureImpersonate: calls are made as
+	// ServiceAccount. FeatureIgnore, FeatureRules, FeaturePermitted, FeatureBudget,
+	// FeaturePrune (Allowed, Propagation), FeatureWave, FeatureSuspend: the fields of
+	// these names are kept to.
+	FeatureHooks       = "hooks.v1"
+	FeatureImpersonate = "impersonate.v1"
+	FeatureIgnore      = "ignore.v1"
+	FeatureRules       = "rules.v1"
+	FeaturePermitted   = "permitted.v1"
+	FeatureBudget      = "budget.v1"
+	FeaturePrune       = "prune.v1"
+	FeatureWave        = "wave.v1"
+	FeatureSuspend     = "suspend.v1"
 )
 
 // Signed carries a payload with an Ed25519 signature over its type and bytes
@@ -240,10 +330,38 @@ type Report struct {
 	Exceptions []Exception `json:"exceptions,omitempty"`
 	More       int32       `json:"more,omitempty"`
 	Operation  *Operation  `json:"operation,omitempty"`
+	// Hooks are the last runs of hooks, newest first, at most 32.
+	Hooks []HookRun `json:"hooks,omitempty"`
+	// Held is set while the order waits for its deletions to be confirmed.
+	Held *HeldPrune `json:"held,omitempty"`
 	// Inventory is sent with the first report after a render was applied, and
 	// when it changed. An empty one says that nothing is left, nil says nothing.
 	Inventory []InventoryEntry `json:"inventory,omitzero"`
 	At        time.Time        `json:"at"`
+}
+
+// HookRun is one run of a hook. Phases and states are those of api/core/v1alpha1.
+type HookRun struct {
+	Hook       string     `json:"hook"`
+	Phase      string     `json:"phase"`
+	Run        string     `json:"run"`
+	State      string     `json:"state"`
+	Kind       string     `json:"kind,omitempty"`
+	Namespace  string     `json:"namespace,omitempty"`
+	Name       string     `json:"name,omitempty"`
+	StartedAt  time.Time  `json:"startedAt,omitzero"`
+	FinishedAt *time.Time `json:"finishedAt,omitempty"`
+	Message    string     `json:"message,omitempty"`
+}
+
+// HeldPrune is what an order would delete.
+type HeldPrune struct {
+	Sequence int64     `json:"sequence"`
+	Count    int32     `json:"count"`
+	Total    int32     `json:"total"`
+	Digest   string    `json:"digest"`
+	Objects  []string  `json:"objects,omitempty"`
+	Since    time.Time `json:"since"`
 }
 
 // Counts of objects.

@@ -57,6 +57,9 @@ type ClusterSpec struct {
 	// cluster.name is always the object's name, whatever stands here.
 	// +optional
 	Metadata map[string]string `json:"metadata,omitempty"`
+	// allowed says what Releases may do on this cluster; unset: all that the agent may.
+	// +optional
+	Allowed *AllowedPolicy `json:"allowed,omitempty"`
 }
 
 // AgentlessConnection is how the hub reaches a cluster by itself.

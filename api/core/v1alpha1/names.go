@@ -28,6 +28,28 @@ const (
 	// PreSync,PostSync. helm.sh/hook is mapped onto it.
 	AnnotationHook = "convoy.kumodo.io/hook"
 
+	// AnnotationHookDeletePolicy says when the object of a hook is deleted: a list of
+	// BeforeHookCreation (default), HookSucceeded, HookFailed.
+	AnnotationHookDeletePolicy = "convoy.kumodo.io/hook-delete-policy"
+
+	// AnnotationHookName is set by the hub on hooks that come from spec.lifecycle, and
+	// AnnotationHookTimeout, in seconds, on those that have one.
+	AnnotationHookName    = "convoy.kumodo.io/hook-name"
+	AnnotationHookTimeout = "convoy.kumodo.io/hook-timeout"
+
+	// AnnotationPrune, "false" on an object of a render or of the target, keeps it when
+	// it leaves the render and when the Release is removed.
+	AnnotationPrune = "convoy.kumodo.io/prune"
+
+	// AnnotationConfirmDeletions confirms a held prune: <sequence>/<digest>/<time, RFC
+	// 3339>. The sync subresource writes it.
+	AnnotationConfirmDeletions = "convoy.kumodo.io/confirm-deletions"
+
+	// AnnotationHookRequested asks for something to be done about a run of a hook:
+	// <action>/<time, RFC 3339 nanoseconds>/<run>/<hook>. The lifecycle subresource
+	// writes it.
+	AnnotationHookRequested = "convoy.kumodo.io/hook-requested"
+
 	// AnnotationSyncRequestedAt asks for a sync now. RFC 3339, nanoseconds. The
 	// sync subresource writes it; writing it by hand has the same effect.
 	AnnotationSyncRequestedAt = "convoy.kumodo.io/sync-requested-at"
@@ -123,6 +145,14 @@ const (
 	ReasonDeadline        = "DeadlinePassed" // waited as long as syncPolicy.timeout allows
 	ReasonManualSync      = "ManualSync"     // automatic is false and nobody asked for a sync
 	ReasonPruneFailed     = "PruneFailed"
+	ReasonPruneHeld       = "PruneHeld"          // more deletions than the budget; waits for a confirmation
+	ReasonHookFailed      = "HookFailed"         // a hook failed; the message names it
+	ReasonForbidden       = "Forbidden"          // Cluster.spec.allowed does not permit it; the message names the rule
+	ReasonWaitingForWave  = "WaitingForWave"     // a Release of a lower clusterWave is not ready
+	ReasonDependency      = "DependencyNotReady" // a Release of dependsOn is not ready, missing, or part of a circle
+	ReasonSuspended       = "Suspended"          // spec.suspend
+	ReasonRetriesEnded    = "RetriesExhausted"   // syncPolicy.retry.limit attempts failed
+	ReasonRulesFailed     = "HealthRulesFailed"  // a rule set that the Release names is missing or broken
 
 	// InSync.
 	ReasonInSync  = "InSync"

@@ -30,7 +30,7 @@ func KnownTypes() []runtime.Object {
 		&Cluster{}, &ClusterList{},
 		&JoinRequest{}, &RevokeRequest{},
 		&Release{}, &ReleaseList{},
-		&SyncRequest{}, &ConfirmRequest{}, &Preview{}, &PreviewOptions{},
+		&SyncRequest{}, &ConfirmRequest{}, &ReleaseLifecycle{}, &Preview{}, &PreviewOptions{},
 		&ReleaseInventory{}, &ReleaseInventoryList{},
 		&Hub{}, &HubList{}, &BackupRequest{}, &RestoreRequest{},
 	}

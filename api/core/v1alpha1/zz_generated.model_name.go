@@ -18,6 +18,11 @@ func (in AgentlessConnection) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AllowedPolicy) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.AllowedPolicy"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in BackupPiece) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.BackupPiece"
 }
@@ -78,13 +83,43 @@ func (in ConfirmRequest) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DeletionBudget) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.DeletionBudget"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DeletionConfirmation) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.DeletionConfirmation"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DeletionPolicy) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.DeletionPolicy"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DriftIgnore) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.DriftIgnore"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DriftPolicy) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.DriftPolicy"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in HealthPolicy) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.HealthPolicy"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in HeldDeletion) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.HeldDeletion"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in HeldPrune) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.HeldPrune"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -100,6 +135,21 @@ func (in HelmContent) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in HistoryEntry) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.HistoryEntry"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Hook) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.Hook"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in HookRequest) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.HookRequest"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in HookRun) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.HookRun"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -160,6 +210,11 @@ func (in KustomizeContent) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in LayerReference) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.LayerReference"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Lifecycle) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.Lifecycle"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -248,8 +303,18 @@ func (in ReleaseInventoryList) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ReleaseLifecycle) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.ReleaseLifecycle"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ReleaseList) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.ReleaseList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ReleaseReference) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.ReleaseReference"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -270,6 +335,11 @@ func (in RenderStatus) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in RestoreRequest) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.RestoreRequest"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RetryPolicy) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.RetryPolicy"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -14,141 +14,164 @@ import (
 	common "k8s.io/kube-openapi/pkg/common"
 	spec "k8s.io/kube-openapi/pkg/validation/spec"
 	v1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
+	extensionsv1alpha1 "kumodo.io/convoy/api/extensions/v1alpha1"
 	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
 )
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
-		v1.APIGroup{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_APIGroup(ref),
-		v1.APIGroupList{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_APIGroupList(ref),
-		v1.APIResource{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_APIResource(ref),
-		v1.APIResourceList{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_APIResourceList(ref),
-		v1.APIVersions{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_APIVersions(ref),
-		v1.ApplyOptions{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_ApplyOptions(ref),
-		v1.Condition{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_Condition(ref),
-		v1.CreateOptions{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_CreateOptions(ref),
-		v1.DeleteOptions{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_DeleteOptions(ref),
-		v1.Duration{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_Duration(ref),
-		v1.FieldSelectorRequirement{}.OpenAPIModelName():        schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
-		v1.FieldsV1{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_FieldsV1(ref),
-		v1.GetOptions{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_GetOptions(ref),
-		v1.GroupKind{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_GroupKind(ref),
-		v1.GroupResource{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_GroupResource(ref),
-		v1.GroupVersion{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_GroupVersion(ref),
-		v1.GroupVersionForDiscovery{}.OpenAPIModelName():        schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
-		v1.GroupVersionKind{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_GroupVersionKind(ref),
-		v1.GroupVersionResource{}.OpenAPIModelName():            schema_pkg_apis_meta_v1_GroupVersionResource(ref),
-		v1.InternalEvent{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_InternalEvent(ref),
-		v1.LabelSelector{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_LabelSelector(ref),
-		v1.LabelSelectorRequirement{}.OpenAPIModelName():        schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
-		v1.List{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_List(ref),
-		v1.ListMeta{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_ListMeta(ref),
-		v1.ListOptions{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_ListOptions(ref),
-		v1.ManagedFieldsEntry{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
-		v1.MicroTime{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_MicroTime(ref),
-		v1.ObjectMeta{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_ObjectMeta(ref),
-		v1.OwnerReference{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_OwnerReference(ref),
-		v1.PartialObjectMetadata{}.OpenAPIModelName():           schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
-		v1.PartialObjectMetadataList{}.OpenAPIModelName():       schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
-		v1.Patch{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_Patch(ref),
-		v1.PatchOptions{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_PatchOptions(ref),
-		v1.Preconditions{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_Preconditions(ref),
-		v1.RootPaths{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_RootPaths(ref),
-		v1.ServerAddressByClientCIDR{}.OpenAPIModelName():       schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
-		v1.ShardInfo{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_ShardInfo(ref),
-		v1.Status{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_Status(ref),
-		v1.StatusCause{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_StatusCause(ref),
-		v1.StatusDetails{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_StatusDetails(ref),
-		v1.Table{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_Table(ref),
-		v1.TableColumnDefinition{}.OpenAPIModelName():           schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
-		v1.TableOptions{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_TableOptions(ref),
-		v1.TableRow{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_TableRow(ref),
-		v1.TableRowCondition{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_TableRowCondition(ref),
-		v1.Time{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_Time(ref),
-		v1.Timestamp{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_Timestamp(ref),
-		v1.TypeMeta{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_TypeMeta(ref),
-		v1.UpdateOptions{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_UpdateOptions(ref),
-		v1.WatchEvent{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_WatchEvent(ref),
-		runtime.RawExtension{}.OpenAPIModelName():               schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
-		runtime.TypeMeta{}.OpenAPIModelName():                   schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
-		runtime.Unknown{}.OpenAPIModelName():                    schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
-		version.Info{}.OpenAPIModelName():                       schema_k8sio_apimachinery_pkg_version_Info(ref),
-		v1alpha1.AdoptedOrder{}.OpenAPIModelName():              schema_convoy_api_core_v1alpha1_AdoptedOrder(ref),
-		v1alpha1.AgentlessConnection{}.OpenAPIModelName():       schema_convoy_api_core_v1alpha1_AgentlessConnection(ref),
-		v1alpha1.BackupPiece{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_BackupPiece(ref),
-		v1alpha1.BackupRequest{}.OpenAPIModelName():             schema_convoy_api_core_v1alpha1_BackupRequest(ref),
-		v1alpha1.Cluster{}.OpenAPIModelName():                   schema_convoy_api_core_v1alpha1_Cluster(ref),
-		v1alpha1.ClusterAgentStatus{}.OpenAPIModelName():        schema_convoy_api_core_v1alpha1_ClusterAgentStatus(ref),
-		v1alpha1.ClusterAuth{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_ClusterAuth(ref),
-		v1alpha1.ClusterDeletionPolicy{}.OpenAPIModelName():     schema_convoy_api_core_v1alpha1_ClusterDeletionPolicy(ref),
-		v1alpha1.ClusterJoinStatus{}.OpenAPIModelName():         schema_convoy_api_core_v1alpha1_ClusterJoinStatus(ref),
-		v1alpha1.ClusterList{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_ClusterList(ref),
-		v1alpha1.ClusterReference{}.OpenAPIModelName():          schema_convoy_api_core_v1alpha1_ClusterReference(ref),
-		v1alpha1.ClusterSpec{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_ClusterSpec(ref),
-		v1alpha1.ClusterStatus{}.OpenAPIModelName():             schema_convoy_api_core_v1alpha1_ClusterStatus(ref),
-		v1alpha1.ConfirmRequest{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_ConfirmRequest(ref),
-		v1alpha1.DeletionPolicy{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_DeletionPolicy(ref),
-		v1alpha1.HeldDeletion{}.OpenAPIModelName():              schema_convoy_api_core_v1alpha1_HeldDeletion(ref),
-		v1alpha1.HelmChart{}.OpenAPIModelName():                 schema_convoy_api_core_v1alpha1_HelmChart(ref),
-		v1alpha1.HelmContent{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_HelmContent(ref),
-		v1alpha1.HistoryEntry{}.OpenAPIModelName():              schema_convoy_api_core_v1alpha1_HistoryEntry(ref),
-		v1alpha1.Hub{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_Hub(ref),
-		v1alpha1.HubKey{}.OpenAPIModelName():                    schema_convoy_api_core_v1alpha1_HubKey(ref),
-		v1alpha1.HubList{}.OpenAPIModelName():                   schema_convoy_api_core_v1alpha1_HubList(ref),
-		v1alpha1.HubStatus{}.OpenAPIModelName():                 schema_convoy_api_core_v1alpha1_HubStatus(ref),
-		v1alpha1.ImageSecretReference{}.OpenAPIModelName():      schema_convoy_api_core_v1alpha1_ImageSecretReference(ref),
-		v1alpha1.InventoryEntry{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_InventoryEntry(ref),
-		v1alpha1.JoinRequest{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_JoinRequest(ref),
-		v1alpha1.JoinRequestSpec{}.OpenAPIModelName():           schema_convoy_api_core_v1alpha1_JoinRequestSpec(ref),
-		v1alpha1.JoinRequestStatus{}.OpenAPIModelName():         schema_convoy_api_core_v1alpha1_JoinRequestStatus(ref),
-		v1alpha1.KubeconfigAuth{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_KubeconfigAuth(ref),
-		v1alpha1.KustomizeContent{}.OpenAPIModelName():          schema_convoy_api_core_v1alpha1_KustomizeContent(ref),
-		v1alpha1.LayerReference{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_LayerReference(ref),
-		v1alpha1.ManifestsContent{}.OpenAPIModelName():          schema_convoy_api_core_v1alpha1_ManifestsContent(ref),
-		v1alpha1.Mutation{}.OpenAPIModelName():                  schema_convoy_api_core_v1alpha1_Mutation(ref),
-		v1alpha1.MutationSource{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_MutationSource(ref),
-		v1alpha1.MutationTarget{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_MutationTarget(ref),
-		v1alpha1.ObjectCounts{}.OpenAPIModelName():              schema_convoy_api_core_v1alpha1_ObjectCounts(ref),
-		v1alpha1.ObjectException{}.OpenAPIModelName():           schema_convoy_api_core_v1alpha1_ObjectException(ref),
-		v1alpha1.Operation{}.OpenAPIModelName():                 schema_convoy_api_core_v1alpha1_Operation(ref),
-		v1alpha1.OrderStatus{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_OrderStatus(ref),
-		v1alpha1.Preview{}.OpenAPIModelName():                   schema_convoy_api_core_v1alpha1_Preview(ref),
-		v1alpha1.PreviewOptions{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_PreviewOptions(ref),
-		v1alpha1.Provenance{}.OpenAPIModelName():                schema_convoy_api_core_v1alpha1_Provenance(ref),
-		v1alpha1.PrunePolicy{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_PrunePolicy(ref),
-		v1alpha1.Release{}.OpenAPIModelName():                   schema_convoy_api_core_v1alpha1_Release(ref),
-		v1alpha1.ReleaseContent{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_ReleaseContent(ref),
-		v1alpha1.ReleaseImages{}.OpenAPIModelName():             schema_convoy_api_core_v1alpha1_ReleaseImages(ref),
-		v1alpha1.ReleaseInventory{}.OpenAPIModelName():          schema_convoy_api_core_v1alpha1_ReleaseInventory(ref),
-		v1alpha1.ReleaseInventoryList{}.OpenAPIModelName():      schema_convoy_api_core_v1alpha1_ReleaseInventoryList(ref),
-		v1alpha1.ReleaseList{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_ReleaseList(ref),
-		v1alpha1.ReleaseSpec{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_ReleaseSpec(ref),
-		v1alpha1.ReleaseStatus{}.OpenAPIModelName():             schema_convoy_api_core_v1alpha1_ReleaseStatus(ref),
-		v1alpha1.RenderStatus{}.OpenAPIModelName():              schema_convoy_api_core_v1alpha1_RenderStatus(ref),
-		v1alpha1.RestoreRequest{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_RestoreRequest(ref),
-		v1alpha1.RevokeRequest{}.OpenAPIModelName():             schema_convoy_api_core_v1alpha1_RevokeRequest(ref),
-		v1alpha1.SecretKeyReference{}.OpenAPIModelName():        schema_convoy_api_core_v1alpha1_SecretKeyReference(ref),
-		v1alpha1.SourceReference{}.OpenAPIModelName():           schema_convoy_api_core_v1alpha1_SourceReference(ref),
-		v1alpha1.SyncPolicy{}.OpenAPIModelName():                schema_convoy_api_core_v1alpha1_SyncPolicy(ref),
-		v1alpha1.SyncRequest{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_SyncRequest(ref),
-		v1alpha1.UnknownRelease{}.OpenAPIModelName():            schema_convoy_api_core_v1alpha1_UnknownRelease(ref),
-		v1alpha1.ValuesReference{}.OpenAPIModelName():           schema_convoy_api_core_v1alpha1_ValuesReference(ref),
-		sourcev1alpha1.GitRef{}.OpenAPIModelName():              schema_convoy_api_source_v1alpha1_GitRef(ref),
-		sourcev1alpha1.GitRepository{}.OpenAPIModelName():       schema_convoy_api_source_v1alpha1_GitRepository(ref),
-		sourcev1alpha1.GitRepositoryList{}.OpenAPIModelName():   schema_convoy_api_source_v1alpha1_GitRepositoryList(ref),
-		sourcev1alpha1.GitRepositorySpec{}.OpenAPIModelName():   schema_convoy_api_source_v1alpha1_GitRepositorySpec(ref),
-		sourcev1alpha1.GitRepositoryStatus{}.OpenAPIModelName(): schema_convoy_api_source_v1alpha1_GitRepositoryStatus(ref),
-		sourcev1alpha1.HelmRegistry{}.OpenAPIModelName():        schema_convoy_api_source_v1alpha1_HelmRegistry(ref),
-		sourcev1alpha1.HelmRegistryList{}.OpenAPIModelName():    schema_convoy_api_source_v1alpha1_HelmRegistryList(ref),
-		sourcev1alpha1.HelmRegistrySpec{}.OpenAPIModelName():    schema_convoy_api_source_v1alpha1_HelmRegistrySpec(ref),
-		sourcev1alpha1.OCIRef{}.OpenAPIModelName():              schema_convoy_api_source_v1alpha1_OCIRef(ref),
-		sourcev1alpha1.OCIRegistry{}.OpenAPIModelName():         schema_convoy_api_source_v1alpha1_OCIRegistry(ref),
-		sourcev1alpha1.OCIRegistryList{}.OpenAPIModelName():     schema_convoy_api_source_v1alpha1_OCIRegistryList(ref),
-		sourcev1alpha1.OCIRegistrySpec{}.OpenAPIModelName():     schema_convoy_api_source_v1alpha1_OCIRegistrySpec(ref),
-		sourcev1alpha1.SecretReference{}.OpenAPIModelName():     schema_convoy_api_source_v1alpha1_SecretReference(ref),
-		sourcev1alpha1.SourceStatus{}.OpenAPIModelName():        schema_convoy_api_source_v1alpha1_SourceStatus(ref),
-		sourcev1alpha1.SourceVerify{}.OpenAPIModelName():        schema_convoy_api_source_v1alpha1_SourceVerify(ref),
-		sourcev1alpha1.SourceWebhook{}.OpenAPIModelName():       schema_convoy_api_source_v1alpha1_SourceWebhook(ref),
+		v1.APIGroup{}.OpenAPIModelName():                                schema_pkg_apis_meta_v1_APIGroup(ref),
+		v1.APIGroupList{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_APIGroupList(ref),
+		v1.APIResource{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_APIResource(ref),
+		v1.APIResourceList{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_APIResourceList(ref),
+		v1.APIVersions{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_APIVersions(ref),
+		v1.ApplyOptions{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_ApplyOptions(ref),
+		v1.Condition{}.OpenAPIModelName():                               schema_pkg_apis_meta_v1_Condition(ref),
+		v1.CreateOptions{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_CreateOptions(ref),
+		v1.DeleteOptions{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_DeleteOptions(ref),
+		v1.Duration{}.OpenAPIModelName():                                schema_pkg_apis_meta_v1_Duration(ref),
+		v1.FieldSelectorRequirement{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
+		v1.FieldsV1{}.OpenAPIModelName():                                schema_pkg_apis_meta_v1_FieldsV1(ref),
+		v1.GetOptions{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_GetOptions(ref),
+		v1.GroupKind{}.OpenAPIModelName():                               schema_pkg_apis_meta_v1_GroupKind(ref),
+		v1.GroupResource{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_GroupResource(ref),
+		v1.GroupVersion{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_GroupVersion(ref),
+		v1.GroupVersionForDiscovery{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
+		v1.GroupVersionKind{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_GroupVersionKind(ref),
+		v1.GroupVersionResource{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_GroupVersionResource(ref),
+		v1.InternalEvent{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_InternalEvent(ref),
+		v1.LabelSelector{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_LabelSelector(ref),
+		v1.LabelSelectorRequirement{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
+		v1.List{}.OpenAPIModelName():                                    schema_pkg_apis_meta_v1_List(ref),
+		v1.ListMeta{}.OpenAPIModelName():                                schema_pkg_apis_meta_v1_ListMeta(ref),
+		v1.ListOptions{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_ListOptions(ref),
+		v1.ManagedFieldsEntry{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
+		v1.MicroTime{}.OpenAPIModelName():                               schema_pkg_apis_meta_v1_MicroTime(ref),
+		v1.ObjectMeta{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_ObjectMeta(ref),
+		v1.OwnerReference{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_OwnerReference(ref),
+		v1.PartialObjectMetadata{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
+		v1.PartialObjectMetadataList{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
+		v1.Patch{}.OpenAPIModelName():                                   schema_pkg_apis_meta_v1_Patch(ref),
+		v1.PatchOptions{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_PatchOptions(ref),
+		v1.Preconditions{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_Preconditions(ref),
+		v1.RootPaths{}.OpenAPIModelName():                               schema_pkg_apis_meta_v1_RootPaths(ref),
+		v1.ServerAddressByClientCIDR{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
+		v1.ShardInfo{}.OpenAPIModelName():                               schema_pkg_apis_meta_v1_ShardInfo(ref),
+		v1.Status{}.OpenAPIModelName():                                  schema_pkg_apis_meta_v1_Status(ref),
+		v1.StatusCause{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_StatusCause(ref),
+		v1.StatusDetails{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_StatusDetails(ref),
+		v1.Table{}.OpenAPIModelName():                                   schema_pkg_apis_meta_v1_Table(ref),
+		v1.TableColumnDefinition{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
+		v1.TableOptions{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_TableOptions(ref),
+		v1.TableRow{}.OpenAPIModelName():                                schema_pkg_apis_meta_v1_TableRow(ref),
+		v1.TableRowCondition{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_TableRowCondition(ref),
+		v1.Time{}.OpenAPIModelName():                                    schema_pkg_apis_meta_v1_Time(ref),
+		v1.Timestamp{}.OpenAPIModelName():                               schema_pkg_apis_meta_v1_Timestamp(ref),
+		v1.TypeMeta{}.OpenAPIModelName():                                schema_pkg_apis_meta_v1_TypeMeta(ref),
+		v1.UpdateOptions{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_UpdateOptions(ref),
+		v1.WatchEvent{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_WatchEvent(ref),
+		runtime.RawExtension{}.OpenAPIModelName():                       schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
+		runtime.TypeMeta{}.OpenAPIModelName():                           schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
+		runtime.Unknown{}.OpenAPIModelName():                            schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
+		version.Info{}.OpenAPIModelName():                               schema_k8sio_apimachinery_pkg_version_Info(ref),
+		v1alpha1.AdoptedOrder{}.OpenAPIModelName():                      schema_convoy_api_core_v1alpha1_AdoptedOrder(ref),
+		v1alpha1.AgentlessConnection{}.OpenAPIModelName():               schema_convoy_api_core_v1alpha1_AgentlessConnection(ref),
+		v1alpha1.AllowedPolicy{}.OpenAPIModelName():                     schema_convoy_api_core_v1alpha1_AllowedPolicy(ref),
+		v1alpha1.BackupPiece{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_BackupPiece(ref),
+		v1alpha1.BackupRequest{}.OpenAPIModelName():                     schema_convoy_api_core_v1alpha1_BackupRequest(ref),
+		v1alpha1.Cluster{}.OpenAPIModelName():                           schema_convoy_api_core_v1alpha1_Cluster(ref),
+		v1alpha1.ClusterAgentStatus{}.OpenAPIModelName():                schema_convoy_api_core_v1alpha1_ClusterAgentStatus(ref),
+		v1alpha1.ClusterAuth{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_ClusterAuth(ref),
+		v1alpha1.ClusterDeletionPolicy{}.OpenAPIModelName():             schema_convoy_api_core_v1alpha1_ClusterDeletionPolicy(ref),
+		v1alpha1.ClusterJoinStatus{}.OpenAPIModelName():                 schema_convoy_api_core_v1alpha1_ClusterJoinStatus(ref),
+		v1alpha1.ClusterList{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_ClusterList(ref),
+		v1alpha1.ClusterReference{}.OpenAPIModelName():                  schema_convoy_api_core_v1alpha1_ClusterReference(ref),
+		v1alpha1.ClusterSpec{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_ClusterSpec(ref),
+		v1alpha1.ClusterStatus{}.OpenAPIModelName():                     schema_convoy_api_core_v1alpha1_ClusterStatus(ref),
+		v1alpha1.ConfirmRequest{}.OpenAPIModelName():                    schema_convoy_api_core_v1alpha1_ConfirmRequest(ref),
+		v1alpha1.DeletionBudget{}.OpenAPIModelName():                    schema_convoy_api_core_v1alpha1_DeletionBudget(ref),
+		v1alpha1.DeletionConfirmation{}.OpenAPIModelName():              schema_convoy_api_core_v1alpha1_DeletionConfirmation(ref),
+		v1alpha1.DeletionPolicy{}.OpenAPIModelName():                    schema_convoy_api_core_v1alpha1_DeletionPolicy(ref),
+		v1alpha1.DriftIgnore{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_DriftIgnore(ref),
+		v1alpha1.DriftPolicy{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_DriftPolicy(ref),
+		v1alpha1.HealthPolicy{}.OpenAPIModelName():                      schema_convoy_api_core_v1alpha1_HealthPolicy(ref),
+		v1alpha1.HeldDeletion{}.OpenAPIModelName():                      schema_convoy_api_core_v1alpha1_HeldDeletion(ref),
+		v1alpha1.HeldPrune{}.OpenAPIModelName():                         schema_convoy_api_core_v1alpha1_HeldPrune(ref),
+		v1alpha1.HelmChart{}.OpenAPIModelName():                         schema_convoy_api_core_v1alpha1_HelmChart(ref),
+		v1alpha1.HelmContent{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_HelmContent(ref),
+		v1alpha1.HistoryEntry{}.OpenAPIModelName():                      schema_convoy_api_core_v1alpha1_HistoryEntry(ref),
+		v1alpha1.Hook{}.OpenAPIModelName():                              schema_convoy_api_core_v1alpha1_Hook(ref),
+		v1alpha1.HookRequest{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_HookRequest(ref),
+		v1alpha1.HookRun{}.OpenAPIModelName():                           schema_convoy_api_core_v1alpha1_HookRun(ref),
+		v1alpha1.Hub{}.OpenAPIModelName():                               schema_convoy_api_core_v1alpha1_Hub(ref),
+		v1alpha1.HubKey{}.OpenAPIModelName():                            schema_convoy_api_core_v1alpha1_HubKey(ref),
+		v1alpha1.HubList{}.OpenAPIModelName():                           schema_convoy_api_core_v1alpha1_HubList(ref),
+		v1alpha1.HubStatus{}.OpenAPIModelName():                         schema_convoy_api_core_v1alpha1_HubStatus(ref),
+		v1alpha1.ImageSecretReference{}.OpenAPIModelName():              schema_convoy_api_core_v1alpha1_ImageSecretReference(ref),
+		v1alpha1.InventoryEntry{}.OpenAPIModelName():                    schema_convoy_api_core_v1alpha1_InventoryEntry(ref),
+		v1alpha1.JoinRequest{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_JoinRequest(ref),
+		v1alpha1.JoinRequestSpec{}.OpenAPIModelName():                   schema_convoy_api_core_v1alpha1_JoinRequestSpec(ref),
+		v1alpha1.JoinRequestStatus{}.OpenAPIModelName():                 schema_convoy_api_core_v1alpha1_JoinRequestStatus(ref),
+		v1alpha1.KubeconfigAuth{}.OpenAPIModelName():                    schema_convoy_api_core_v1alpha1_KubeconfigAuth(ref),
+		v1alpha1.KustomizeContent{}.OpenAPIModelName():                  schema_convoy_api_core_v1alpha1_KustomizeContent(ref),
+		v1alpha1.LayerReference{}.OpenAPIModelName():                    schema_convoy_api_core_v1alpha1_LayerReference(ref),
+		v1alpha1.Lifecycle{}.OpenAPIModelName():                         schema_convoy_api_core_v1alpha1_Lifecycle(ref),
+		v1alpha1.ManifestsContent{}.OpenAPIModelName():                  schema_convoy_api_core_v1alpha1_ManifestsContent(ref),
+		v1alpha1.Mutation{}.OpenAPIModelName():                          schema_convoy_api_core_v1alpha1_Mutation(ref),
+		v1alpha1.MutationSource{}.OpenAPIModelName():                    schema_convoy_api_core_v1alpha1_MutationSource(ref),
+		v1alpha1.MutationTarget{}.OpenAPIModelName():                    schema_convoy_api_core_v1alpha1_MutationTarget(ref),
+		v1alpha1.ObjectCounts{}.OpenAPIModelName():                      schema_convoy_api_core_v1alpha1_ObjectCounts(ref),
+		v1alpha1.ObjectException{}.OpenAPIModelName():                   schema_convoy_api_core_v1alpha1_ObjectException(ref),
+		v1alpha1.Operation{}.OpenAPIModelName():                         schema_convoy_api_core_v1alpha1_Operation(ref),
+		v1alpha1.OrderStatus{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_OrderStatus(ref),
+		v1alpha1.Preview{}.OpenAPIModelName():                           schema_convoy_api_core_v1alpha1_Preview(ref),
+		v1alpha1.PreviewOptions{}.OpenAPIModelName():                    schema_convoy_api_core_v1alpha1_PreviewOptions(ref),
+		v1alpha1.Provenance{}.OpenAPIModelName():                        schema_convoy_api_core_v1alpha1_Provenance(ref),
+		v1alpha1.PrunePolicy{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_PrunePolicy(ref),
+		v1alpha1.Release{}.OpenAPIModelName():                           schema_convoy_api_core_v1alpha1_Release(ref),
+		v1alpha1.ReleaseContent{}.OpenAPIModelName():                    schema_convoy_api_core_v1alpha1_ReleaseContent(ref),
+		v1alpha1.ReleaseImages{}.OpenAPIModelName():                     schema_convoy_api_core_v1alpha1_ReleaseImages(ref),
+		v1alpha1.ReleaseInventory{}.OpenAPIModelName():                  schema_convoy_api_core_v1alpha1_ReleaseInventory(ref),
+		v1alpha1.ReleaseInventoryList{}.OpenAPIModelName():              schema_convoy_api_core_v1alpha1_ReleaseInventoryList(ref),
+		v1alpha1.ReleaseLifecycle{}.OpenAPIModelName():                  schema_convoy_api_core_v1alpha1_ReleaseLifecycle(ref),
+		v1alpha1.ReleaseList{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_ReleaseList(ref),
+		v1alpha1.ReleaseReference{}.OpenAPIModelName():                  schema_convoy_api_core_v1alpha1_ReleaseReference(ref),
+		v1alpha1.ReleaseSpec{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_ReleaseSpec(ref),
+		v1alpha1.ReleaseStatus{}.OpenAPIModelName():                     schema_convoy_api_core_v1alpha1_ReleaseStatus(ref),
+		v1alpha1.RenderStatus{}.OpenAPIModelName():                      schema_convoy_api_core_v1alpha1_RenderStatus(ref),
+		v1alpha1.RestoreRequest{}.OpenAPIModelName():                    schema_convoy_api_core_v1alpha1_RestoreRequest(ref),
+		v1alpha1.RetryPolicy{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_RetryPolicy(ref),
+		v1alpha1.RevokeRequest{}.OpenAPIModelName():                     schema_convoy_api_core_v1alpha1_RevokeRequest(ref),
+		v1alpha1.SecretKeyReference{}.OpenAPIModelName():                schema_convoy_api_core_v1alpha1_SecretKeyReference(ref),
+		v1alpha1.SourceReference{}.OpenAPIModelName():                   schema_convoy_api_core_v1alpha1_SourceReference(ref),
+		v1alpha1.SyncPolicy{}.OpenAPIModelName():                        schema_convoy_api_core_v1alpha1_SyncPolicy(ref),
+		v1alpha1.SyncRequest{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_SyncRequest(ref),
+		v1alpha1.UnknownRelease{}.OpenAPIModelName():                    schema_convoy_api_core_v1alpha1_UnknownRelease(ref),
+		v1alpha1.ValuesReference{}.OpenAPIModelName():                   schema_convoy_api_core_v1alpha1_ValuesReference(ref),
+		extensionsv1alpha1.GlobalHealthRuleSet{}.OpenAPIModelName():     schema_convoy_api_extensions_v1alpha1_GlobalHealthRuleSet(ref),
+		extensionsv1alpha1.GlobalHealthRuleSetList{}.OpenAPIModelName(): schema_convoy_api_extensions_v1alpha1_GlobalHealthRuleSetList(ref),
+		extensionsv1alpha1.HealthRule{}.OpenAPIModelName():              schema_convoy_api_extensions_v1alpha1_HealthRule(ref),
+		extensionsv1alpha1.HealthRuleSet{}.OpenAPIModelName():           schema_convoy_api_extensions_v1alpha1_HealthRuleSet(ref),
+		extensionsv1alpha1.HealthRuleSetList{}.OpenAPIModelName():       schema_convoy_api_extensions_v1alpha1_HealthRuleSetList(ref),
+		extensionsv1alpha1.HealthRuleSetSpec{}.OpenAPIModelName():       schema_convoy_api_extensions_v1alpha1_HealthRuleSetSpec(ref),
+		extensionsv1alpha1.HealthRuleSetStatus{}.OpenAPIModelName():     schema_convoy_api_extensions_v1alpha1_HealthRuleSetStatus(ref),
+		extensionsv1alpha1.RuleError{}.OpenAPIModelName():               schema_convoy_api_extensions_v1alpha1_RuleError(ref),
+		sourcev1alpha1.GitRef{}.OpenAPIModelName():                      schema_convoy_api_source_v1alpha1_GitRef(ref),
+		sourcev1alpha1.GitRepository{}.OpenAPIModelName():               schema_convoy_api_source_v1alpha1_GitRepository(ref),
+		sourcev1alpha1.GitRepositoryList{}.OpenAPIModelName():           schema_convoy_api_source_v1alpha1_GitRepositoryList(ref),
+		sourcev1alpha1.GitRepositorySpec{}.OpenAPIModelName():           schema_convoy_api_source_v1alpha1_GitRepositorySpec(ref),
+		sourcev1alpha1.GitRepositoryStatus{}.OpenAPIModelName():         schema_convoy_api_source_v1alpha1_GitRepositoryStatus(ref),
+		sourcev1alpha1.HelmRegistry{}.OpenAPIModelName():                schema_convoy_api_source_v1alpha1_HelmRegistry(ref),
+		sourcev1alpha1.HelmRegistryList{}.OpenAPIModelName():            schema_convoy_api_source_v1alpha1_HelmRegistryList(ref),
+		sourcev1alpha1.HelmRegistrySpec{}.OpenAPIModelName():            schema_convoy_api_source_v1alpha1_HelmRegistrySpec(ref),
+		sourcev1alpha1.OCIRef{}.OpenAPIModelName():                      schema_convoy_api_source_v1alpha1_OCIRef(ref),
+		sourcev1alpha1.OCIRegistry{}.OpenAPIModelName():                 schema_convoy_api_source_v1alpha1_OCIRegistry(ref),
+		sourcev1alpha1.OCIRegistryList{}.OpenAPIModelName():             schema_convoy_api_source_v1alpha1_OCIRegistryList(ref),
+		sourcev1alpha1.OCIRegistrySpec{}.OpenAPIModelName():             schema_convoy_api_source_v1alpha1_OCIRegistrySpec(ref),
+		sourcev1alpha1.SecretReference{}.OpenAPIModelName():             schema_convoy_api_source_v1alpha1_SecretReference(ref),
+		sourcev1alpha1.SourceStatus{}.OpenAPIModelName():                schema_convoy_api_source_v1alpha1_SourceStatus(ref),
+		sourcev1alpha1.SourceVerify{}.OpenAPIModelName():                schema_convoy_api_source_v1alpha1_SourceVerify(ref),
+		sourcev1alpha1.SourceWebhook{}.OpenAPIModelName():               schema_convoy_api_source_v1alpha1_SourceWebhook(ref),
 	}
 }
 
@@ -2851,6 +2874,76 @@ func schema_convoy_api_core_v1alpha1_AgentlessConnection(ref common.ReferenceCal
 	}
 }
 
+func schema_convoy_api_core_v1alpha1_AllowedPolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AllowedPolicy says what Releases may do on a Cluster. The hub refuses to order, and the agent refuses to carry out, what it forbids, naming the rule. A list that is not set forbids nothing; an empty one allows nothing of its kind.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"targetNamespaces": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "targetNamespaces that objects may lie in: names, or prefixes ending in \"*\".",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"clusterScopedKinds": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "clusterScopedKinds that may be applied, as Kind or Kind.group; \"*\": any.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"serviceAccounts": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "serviceAccounts that Releases have to name one of, as <namespace>:<name> with \"*\" for either part. Set: a Release without serviceAccountName is refused.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
 func schema_convoy_api_core_v1alpha1_BackupPiece(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -3321,11 +3414,17 @@ func schema_convoy_api_core_v1alpha1_ClusterSpec(ref common.ReferenceCallback) c
 							},
 						},
 					},
+					"allowed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "allowed says what Releases may do on this cluster; unset: all that the agent may.",
+							Ref:         ref(v1alpha1.AllowedPolicy{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.AgentlessConnection{}.OpenAPIModelName(), v1alpha1.ClusterDeletionPolicy{}.OpenAPIModelName()},
+			v1alpha1.AgentlessConnection{}.OpenAPIModelName(), v1alpha1.AllowedPolicy{}.OpenAPIModelName(), v1alpha1.ClusterDeletionPolicy{}.OpenAPIModelName()},
 	}
 }
 
@@ -3573,6 +3672,63 @@ func schema_convoy_api_core_v1alpha1_ConfirmRequest(ref common.ReferenceCallback
 	}
 }
 
+func schema_convoy_api_core_v1alpha1_DeletionBudget(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DeletionBudget bounds the deletions of one sync: the higher of both holds. With more to delete the sync waits, before it deletes anything, until it is confirmed.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"count": {
+						SchemaProps: spec.SchemaProps{
+							Description: "count of objects; default 20.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"percent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "percent of the objects of the last inventory; default 50.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_DeletionConfirmation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DeletionConfirmation names what is confirmed.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"sequence": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sequence of status.heldPrune.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"digest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "digest of status.heldPrune.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"sequence", "digest"},
+			},
+		},
+	}
+}
+
 func schema_convoy_api_core_v1alpha1_DeletionPolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -3592,6 +3748,157 @@ func schema_convoy_api_core_v1alpha1_DeletionPolicy(ref common.ReferenceCallback
 							Description: "blockOnClusterUnreachable: stay, being deleted, until the cluster is back and the objects are gone; default false: the Release goes and the removal waits for the cluster. Setting this to false, or keepWorkloads to true, lets go.",
 							Type:        []string{"boolean"},
 							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_DriftIgnore(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DriftIgnore selects objects, and fields of them. What is empty selects all; at least one of pointers and managers says which fields, with neither it is the whole object.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"group": {
+						SchemaProps: spec.SchemaProps{
+							Description: "group of the objects; \"*\" or unset with a kind: any.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind of the objects.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace of the objects on the target.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the objects.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"when": {
+						SchemaProps: spec.SchemaProps{
+							Description: "when is CEL over object, the live object (values of Secrets masked): the rule holds where it is true. A failing expression holds nowhere, and is said.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"pointers": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "pointers are JSON pointers (RFC 6901) to fields, with \"*\" for any index of a list.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"managers": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "managers: fields that these field managers own.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_DriftPolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DriftPolicy says which differences between the render and the cluster are none.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"ignore": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "ignore: fields that are left to others. A field named here is applied when its object is made, and from then on neither compared nor changed. At most 32 rules.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.DriftIgnore{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.DriftIgnore{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_HealthPolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "HealthPolicy says by which rules the health of objects is judged.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"ruleSets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "ruleSets are names of HealthRuleSets of this namespace and of GlobalHealthRuleSets, a HealthRuleSet before a global one of the same name. Unset: all of this namespace, then all global ones. At most 16.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
 						},
 					},
 				},
@@ -3659,6 +3966,79 @@ func schema_convoy_api_core_v1alpha1_HeldDeletion(ref common.ReferenceCallback) 
 					},
 				},
 				Required: []string{"reason", "message", "by", "at"},
+			},
+		},
+		Dependencies: []string{
+			v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_HeldPrune(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "HeldPrune is what a sync would delete, and does not before it is confirmed.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"sequence": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sequence of the order that waits.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"count": {
+						SchemaProps: spec.SchemaProps{
+							Description: "count of objects that would be deleted, of total in the inventory.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"total": {
+						SchemaProps: spec.SchemaProps{
+							Description: "total of objects in the last inventory.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"digest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "digest of the list of what would be deleted.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"objects": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "objects: the first of them, for people, at most 10.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"since": {
+						SchemaProps: spec.SchemaProps{
+							Description: "since when it waits, by the edge's clock.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"sequence", "count", "total", "digest", "since"},
 			},
 		},
 		Dependencies: []string{
@@ -3848,6 +4228,211 @@ func schema_convoy_api_core_v1alpha1_HistoryEntry(ref common.ReferenceCallback) 
 		},
 		Dependencies: []string{
 			v1.Time{}.OpenAPIModelName(), v1alpha1.LayerReference{}.OpenAPIModelName(), v1alpha1.Provenance{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_Hook(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Hook is one object that is made, and has to succeed, at a point of a sync.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the hook in this Release.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"on": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "on which phases it runs: PreSync, PostSync, SyncFailed, PreDelete, PostDelete.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"wave": {
+						SchemaProps: spec.SchemaProps{
+							Description: "wave orders the hooks of one phase; default 0.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"object": {
+						SchemaProps: spec.SchemaProps{
+							Description: "object to make: a Job, a Pod, or any kind whose health can be told.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+					"deletePolicy": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "deletePolicy: BeforeHookCreation (default), HookSucceeded, HookFailed.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"timeout": {
+						SchemaProps: spec.SchemaProps{
+							Description: "timeout of one run; default: that of the sync.",
+							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"name", "on", "object"},
+			},
+		},
+		Dependencies: []string{
+			v1.Duration{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_HookRequest(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "HookRequest asks for something to be done about a run of a hook.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"hook": {
+						SchemaProps: spec.SchemaProps{
+							Description: "hook is its name, as in runs.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"run": {
+						SchemaProps: spec.SchemaProps{
+							Description: "run of it, as in runs.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"action": {
+						SchemaProps: spec.SchemaProps{
+							Description: "action: retry, skip, abort.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"hook", "run", "action"},
+			},
+		},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_HookRun(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "HookRun is one run of a hook.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"hook": {
+						SchemaProps: spec.SchemaProps{
+							Description: "hook is its name: of spec.lifecycle, or Kind/namespace/name of an object of the render that is one by annotation.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"phase": {
+						SchemaProps: spec.SchemaProps{
+							Description: "phase it ran in.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"run": {
+						SchemaProps: spec.SchemaProps{
+							Description: "run tells runs of a hook apart: it names the order it ran for, and the attempt.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "state: Running, Succeeded, Failed, Skipped, Aborted.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind, namespace and objectName of the object that it made.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"string"},
+							Format: "",
+						},
+					},
+					"objectName": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"string"},
+							Format: "",
+						},
+					},
+					"startedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startedAt, by the edge's clock.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"finishedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "finishedAt, by the edge's clock.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message for people; at most 512 bytes.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"hook", "phase", "run", "state"},
+			},
+		},
+		Dependencies: []string{
+			v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -4380,6 +4965,42 @@ func schema_convoy_api_core_v1alpha1_LayerReference(ref common.ReferenceCallback
 	}
 }
 
+func schema_convoy_api_core_v1alpha1_Lifecycle(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Lifecycle are the hooks of a Release.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"hooks": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "hooks, at most 32. They are rendered on the hub; their strings may hold templates over cluster and self, as those of mutations.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Hook{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Hook{}.OpenAPIModelName()},
+	}
+}
+
 func schema_convoy_api_core_v1alpha1_ManifestsContent(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -4638,7 +5259,7 @@ func schema_convoy_api_core_v1alpha1_ObjectException(ref common.ReferenceCallbac
 					},
 					"reason": {
 						SchemaProps: spec.SchemaProps{
-							Description: "reason is a word: Rejected, Conflict, OwnedByOther, Immutable, Unreachable, Progressing, Degraded, Drifted, Contested, Orphaned, Unknown.",
+							Description: "reason is a word: Rejected, Conflict, OwnedByOther, Immutable, Unreachable, Progressing, Degraded, Drifted, Contested, Orphaned, Terminating, Unknown.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -5013,6 +5634,32 @@ func schema_convoy_api_core_v1alpha1_PrunePolicy(ref common.ReferenceCallback) c
 							Format:      "",
 						},
 					},
+					"allowed": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "allowed are kinds that are kept unless they are named here, since with one goes more than itself: Namespace, CustomResourceDefinition, PersistentVolumeClaim. They may then be deleted by a prune and by the removal of the Release.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"propagation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "propagation of deletions to dependents: Background (default), Foreground, Orphan.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 				},
 			},
 		},
@@ -5268,6 +5915,73 @@ func schema_convoy_api_core_v1alpha1_ReleaseInventoryList(ref common.ReferenceCa
 	}
 }
 
+func schema_convoy_api_core_v1alpha1_ReleaseLifecycle(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReleaseLifecycle is what GET and PUT of releases/NAME/lifecycle give and take, and what POST takes. GET fills spec and runs. PUT replaces spec.lifecycle of the Release by spec. POST acts on one run, named by request.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object metadata: that of the Release.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is spec.lifecycle of the Release.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.Lifecycle{}.OpenAPIModelName()),
+						},
+					},
+					"runs": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "runs are the last runs of hooks, newest first.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.HookRun{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"request": {
+						SchemaProps: spec.SchemaProps{
+							Description: "request is what a POST asks for.",
+							Ref:         ref(v1alpha1.HookRequest{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), v1alpha1.HookRequest{}.OpenAPIModelName(), v1alpha1.HookRun{}.OpenAPIModelName(), v1alpha1.Lifecycle{}.OpenAPIModelName()},
+	}
+}
+
 func schema_convoy_api_core_v1alpha1_ReleaseList(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -5315,6 +6029,28 @@ func schema_convoy_api_core_v1alpha1_ReleaseList(ref common.ReferenceCallback) c
 		},
 		Dependencies: []string{
 			v1.ListMeta{}.OpenAPIModelName(), v1alpha1.Release{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_ReleaseReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReleaseReference names a Release of the same namespace.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the Release.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
 	}
 }
 
@@ -5385,6 +6121,69 @@ func schema_convoy_api_core_v1alpha1_ReleaseSpec(ref common.ReferenceCallback) c
 							Ref:         ref(v1alpha1.SyncPolicy{}.OpenAPIModelName()),
 						},
 					},
+					"clusterWave": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clusterWave orders the Releases of one Cluster: this one is not applied while one of a lower wave there is not applied and healthy at its current generation. From -1000 to 1000, default 0.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"dependsOn": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "dependsOn names Releases, whatever their Cluster, that have to be applied and healthy at their current generation before this one is applied, each time. At most 16; a circle is refused.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ReleaseReference{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"suspend": {
+						SchemaProps: spec.SchemaProps{
+							Description: "suspend: nothing new is rendered or applied, and drift is reported, not repaired, until it is false again. What runs stays.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"serviceAccountName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "serviceAccountName is the account on the target that every call for this Release is made as: a name in the target namespace, or <namespace>:<name>. Empty: the agent's own.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"drift": {
+						SchemaProps: spec.SchemaProps{
+							Description: "drift says which differences are none.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.DriftPolicy{}.OpenAPIModelName()),
+						},
+					},
+					"health": {
+						SchemaProps: spec.SchemaProps{
+							Description: "health says by which rules health is judged.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.HealthPolicy{}.OpenAPIModelName()),
+						},
+					},
+					"lifecycle": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lifecycle are hooks that run around syncs and the removal, beside those that objects of the render are by annotation.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.Lifecycle{}.OpenAPIModelName()),
+						},
+					},
 					"deletionPolicy": {
 						SchemaProps: spec.SchemaProps{
 							Description: "deletionPolicy says what a deletion of this Release does on the target.",
@@ -5397,7 +6196,7 @@ func schema_convoy_api_core_v1alpha1_ReleaseSpec(ref common.ReferenceCallback) c
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ClusterReference{}.OpenAPIModelName(), v1alpha1.DeletionPolicy{}.OpenAPIModelName(), v1alpha1.Mutation{}.OpenAPIModelName(), v1alpha1.ReleaseContent{}.OpenAPIModelName(), v1alpha1.ReleaseImages{}.OpenAPIModelName(), v1alpha1.SourceReference{}.OpenAPIModelName(), v1alpha1.SyncPolicy{}.OpenAPIModelName()},
+			v1alpha1.ClusterReference{}.OpenAPIModelName(), v1alpha1.DeletionPolicy{}.OpenAPIModelName(), v1alpha1.DriftPolicy{}.OpenAPIModelName(), v1alpha1.HealthPolicy{}.OpenAPIModelName(), v1alpha1.Lifecycle{}.OpenAPIModelName(), v1alpha1.Mutation{}.OpenAPIModelName(), v1alpha1.ReleaseContent{}.OpenAPIModelName(), v1alpha1.ReleaseImages{}.OpenAPIModelName(), v1alpha1.ReleaseReference{}.OpenAPIModelName(), v1alpha1.SourceReference{}.OpenAPIModelName(), v1alpha1.SyncPolicy{}.OpenAPIModelName()},
 	}
 }
 
@@ -5539,6 +6338,30 @@ func schema_convoy_api_core_v1alpha1_ReleaseStatus(ref common.ReferenceCallback)
 							},
 						},
 					},
+					"hooks": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "hooks are the last runs of lifecycle hooks, newest first, at most 32.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.HookRun{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"heldPrune": {
+						SchemaProps: spec.SchemaProps{
+							Description: "heldPrune is set while a sync waits for somebody to confirm its deletions.",
+							Ref:         ref(v1alpha1.HeldPrune{}.OpenAPIModelName()),
+						},
+					},
 					"lastSyncRequest": {
 						SchemaProps: spec.SchemaProps{
 							Description: "lastSyncRequest is the value of the sync annotation last acted on.",
@@ -5549,6 +6372,20 @@ func schema_convoy_api_core_v1alpha1_ReleaseStatus(ref common.ReferenceCallback)
 					"lastForceRequest": {
 						SchemaProps: spec.SchemaProps{
 							Description: "lastForceRequest is the value of the force annotation last acted on.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"lastConfirmation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastConfirmation is the value of the annotation confirm-deletions last acted on.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"lastHookRequest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastHookRequest is the value of the annotation hook-requested last acted on.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5594,7 +6431,7 @@ func schema_convoy_api_core_v1alpha1_ReleaseStatus(ref common.ReferenceCallback)
 			},
 		},
 		Dependencies: []string{
-			v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName(), v1alpha1.AdoptedOrder{}.OpenAPIModelName(), v1alpha1.HeldDeletion{}.OpenAPIModelName(), v1alpha1.HistoryEntry{}.OpenAPIModelName(), v1alpha1.ObjectCounts{}.OpenAPIModelName(), v1alpha1.ObjectException{}.OpenAPIModelName(), v1alpha1.Operation{}.OpenAPIModelName(), v1alpha1.OrderStatus{}.OpenAPIModelName(), v1alpha1.RenderStatus{}.OpenAPIModelName()},
+			v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName(), v1alpha1.AdoptedOrder{}.OpenAPIModelName(), v1alpha1.HeldDeletion{}.OpenAPIModelName(), v1alpha1.HeldPrune{}.OpenAPIModelName(), v1alpha1.HistoryEntry{}.OpenAPIModelName(), v1alpha1.HookRun{}.OpenAPIModelName(), v1alpha1.ObjectCounts{}.OpenAPIModelName(), v1alpha1.ObjectException{}.OpenAPIModelName(), v1alpha1.Operation{}.OpenAPIModelName(), v1alpha1.OrderStatus{}.OpenAPIModelName(), v1alpha1.RenderStatus{}.OpenAPIModelName()},
 	}
 }
 
@@ -5750,6 +6587,40 @@ func schema_convoy_api_core_v1alpha1_RestoreRequest(ref common.ReferenceCallback
 		},
 		Dependencies: []string{
 			v1.ObjectMeta{}.OpenAPIModelName(), v1alpha1.BackupPiece{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_RetryPolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RetryPolicy says how an operation that failed is tried again with the same render. A newer render, and a sync request, are never held up by it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"limit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "limit of attempts after the first; unset: no limit, 0: none.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"minimum": {
+						SchemaProps: spec.SchemaProps{
+							Description: "minimum pause before the second attempt, doubled with each; default 2s, at least 1s.",
+							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+						},
+					},
+					"maximum": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maximum pause; default 10m, at most 24h.",
+							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.Duration{}.OpenAPIModelName()},
 	}
 }
 
@@ -5909,11 +6780,24 @@ func schema_convoy_api_core_v1alpha1_SyncPolicy(ref common.ReferenceCallback) co
 							Ref:         ref(v1alpha1.PrunePolicy{}.OpenAPIModelName()),
 						},
 					},
+					"deletionBudget": {
+						SchemaProps: spec.SchemaProps{
+							Description: "deletionBudget bounds what one sync may delete without being confirmed.",
+							Ref:         ref(v1alpha1.DeletionBudget{}.OpenAPIModelName()),
+						},
+					},
+					"retry": {
+						SchemaProps: spec.SchemaProps{
+							Description: "retry says how an operation that failed is tried again.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.RetryPolicy{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1.Duration{}.OpenAPIModelName(), v1alpha1.PrunePolicy{}.OpenAPIModelName()},
+			v1.Duration{}.OpenAPIModelName(), v1alpha1.DeletionBudget{}.OpenAPIModelName(), v1alpha1.PrunePolicy{}.OpenAPIModelName(), v1alpha1.RetryPolicy{}.OpenAPIModelName()},
 	}
 }
 
@@ -5952,6 +6836,12 @@ func schema_convoy_api_core_v1alpha1_SyncRequest(ref common.ReferenceCallback) c
 							Format:      "",
 						},
 					},
+					"confirmDeletions": {
+						SchemaProps: spec.SchemaProps{
+							Description: "confirmDeletions: carry out the deletions that status.heldPrune names by sequence and digest, and no others. It needs the verb confirm on releases, and holds for an hour.",
+							Ref:         ref(v1alpha1.DeletionConfirmation{}.OpenAPIModelName()),
+						},
+					},
 					"requestedAt": {
 						SchemaProps: spec.SchemaProps{
 							Description: "requestedAt is part of the answer: the value that the sync annotation now has. The request is done when status.lastSyncRequest shows it.",
@@ -5963,7 +6853,7 @@ func schema_convoy_api_core_v1alpha1_SyncRequest(ref common.ReferenceCallback) c
 			},
 		},
 		Dependencies: []string{
-			v1.ObjectMeta{}.OpenAPIModelName()},
+			v1.ObjectMeta{}.OpenAPIModelName(), v1alpha1.DeletionConfirmation{}.OpenAPIModelName()},
 	}
 }
 
@@ -6066,6 +6956,397 @@ func schema_convoy_api_core_v1alpha1_ValuesReference(ref common.ReferenceCallbac
 					},
 				},
 				Required: []string{"kind", "name"},
+			},
+		},
+	}
+}
+
+func schema_convoy_api_extensions_v1alpha1_GlobalHealthRuleSet(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GlobalHealthRuleSet holds health rules for Releases of all namespaces. It has no namespace.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec holds the rules.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(extensionsv1alpha1.HealthRuleSetSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status says whether they compile. Written by the hub alone.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(extensionsv1alpha1.HealthRuleSetStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), extensionsv1alpha1.HealthRuleSetSpec{}.OpenAPIModelName(), extensionsv1alpha1.HealthRuleSetStatus{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_extensions_v1alpha1_GlobalHealthRuleSetList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GlobalHealthRuleSetList is a list of GlobalHealthRuleSets.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items of the list.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(extensionsv1alpha1.GlobalHealthRuleSet{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1.ListMeta{}.OpenAPIModelName(), extensionsv1alpha1.GlobalHealthRuleSet{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_extensions_v1alpha1_HealthRule(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "HealthRule says how healthy objects of one kind are. The expressions are CEL over object (the live object), cluster (spec.metadata of the Cluster and its name) and self (name, namespace, labels, annotations, targetNamespace of the Release). They are tried in the order degraded, suspended, progressing, healthy: the first that is true decides. When none is, the object is Progressing if healthy is given, else Healthy. One that fails makes the object Unknown, and says why.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"group": {
+						SchemaProps: spec.SchemaProps{
+							Description: "group of the kind; empty for the core group.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind, or \"*\" for all of the group.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"healthy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "healthy: a CEL expression of type bool.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"progressing": {
+						SchemaProps: spec.SchemaProps{
+							Description: "progressing: a CEL expression of type bool.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"degraded": {
+						SchemaProps: spec.SchemaProps{
+							Description: "degraded: a CEL expression of type bool.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"suspended": {
+						SchemaProps: spec.SchemaProps{
+							Description: "suspended: a CEL expression of type bool.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message: a CEL expression of type string, said when the object is not healthy.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"kind"},
+			},
+		},
+	}
+}
+
+func schema_convoy_api_extensions_v1alpha1_HealthRuleSet(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "HealthRuleSet holds health rules for Releases of its namespace.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec holds the rules.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(extensionsv1alpha1.HealthRuleSetSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status says whether they compile. Written by the hub alone.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(extensionsv1alpha1.HealthRuleSetStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), extensionsv1alpha1.HealthRuleSetSpec{}.OpenAPIModelName(), extensionsv1alpha1.HealthRuleSetStatus{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_extensions_v1alpha1_HealthRuleSetList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "HealthRuleSetList is a list of HealthRuleSets.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items of the list.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(extensionsv1alpha1.HealthRuleSet{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1.ListMeta{}.OpenAPIModelName(), extensionsv1alpha1.HealthRuleSet{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_extensions_v1alpha1_HealthRuleSetSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "HealthRuleSetSpec is what a user writes.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"rules": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "rules, at most 64, one for a kind. Within a set the first that selects an object judges it.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(extensionsv1alpha1.HealthRule{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"rules"},
+			},
+		},
+		Dependencies: []string{
+			extensionsv1alpha1.HealthRule{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_extensions_v1alpha1_HealthRuleSetStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "HealthRuleSetStatus says whether the rules can be used.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation that the conditions are about.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions: Ready, with reasons Compiled and RulesFailed.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"errors": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "errors of rules, at most 16: the place, as in rules[2].degraded, and what is wrong.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(extensionsv1alpha1.RuleError{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.Condition{}.OpenAPIModelName(), extensionsv1alpha1.RuleError{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_extensions_v1alpha1_RuleError(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RuleError is what is wrong with an expression.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"field": {
+						SchemaProps: spec.SchemaProps{
+							Description: "field, as in rules[2].degraded.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message for people; at most 512 bytes.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"field", "message"},
 			},
 		},
 	}

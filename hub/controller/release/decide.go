@@ -77,7 +77,7 @@ func (r *Reconciler) gate(w *work) bool {
 // render.
 func (r *Reconciler) wants(w *work, cluster *v1alpha1.Cluster) bool {
 	ordered, isOrdered := r.Orders.Ordered(w.release.UID)
-	return w.rendering() || w.goOn || w.request.any() || !isOrdered || types.UID(ordered.ClusterUID) != cluster.UID || ordered.Policy != policyOf(w.release, w.release.Status.Render)
+	return w.rendering() || w.goOn || w.request.any() || !isOrdered || types.UID(ordered.ClusterUID) != cluster.UID || !ordered.Policy.Equal(policyOf(w.release, w.release.Status.Render))
 }
 
 // adopted says what becomes of an order that the agent gave back to this hub, which
@@ -123,7 +123,7 @@ func waits(w *work, ordered tunnel.Order, isOrdered bool) bool {
 		return true
 	}
 	policy := policyOf(w.release, status.Render)
-	return ordered.Policy != policy && (policy.Automatic || ordered.Policy.Automatic)
+	return !ordered.Policy.Equal(policy) && (policy.Automatic || ordered.Policy.Automatic)
 }
 
 // decision is what becomes of a render.
@@ -150,7 +150,7 @@ func decide(asked bool, policy tunnel.Policy, cluster types.UID, render wanted, 
 	}
 	newer := ordered.Objects.Digest != render.objects.Digest
 	switch {
-	case asked, may && newer, may && ordered.Policy != policy:
+	case asked, may && newer, may && !ordered.Policy.Equal(policy):
 		return decision{order: &render}
 	case !may && ordered.Policy.Automatic:
 		return decision{manual: newer, order: enforced(ordered)}
@@ -203,7 +203,7 @@ func (r *Reconciler) finish(w *work, ready bool) {
 		policy.Namespace = ordered.Policy.Namespace
 		if isOrdered && types.UID(ordered.ClusterUID) == w.cluster.UID {
 			switch {
-			case ordered.Policy != policy && (policy.Automatic || ordered.Policy.Automatic):
+			case !ordered.Policy.Equal(policy) && (policy.Automatic || ordered.Policy.Automatic):
 				r.order(w, *enforced(ordered), policy)
 			case old:
 				r.signAnew(w, ordered, policy)
