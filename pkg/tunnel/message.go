@@ -129,7 +129,12 @@ type Order struct {
 	Sealed  *Layer `json:"sealed,omitempty"`
 	// Rules is the layer of health rules that the objects are judged by, nil when the
 	// built-in ones are enough. It is JSON, never sealed, and shared by Releases.
-	Rules  *Layer `json:"rules,omitempty"`
+	Rules *Layer `json:"rules,omitempty"`
+	// Facts are what the rules read of cluster and self, by path, as in cluster.region.
+	Facts map[string]string `json:"facts,omitempty"`
+	// Force: somebody asked for the render to be applied again, with its hooks. Without
+	// it hooks run only for a render that is not the one applied in full last.
+	Force  bool   `json:"force,omitempty"`
 	Policy Policy `json:"policy"`
 	// ServiceAccount, as <namespace>:<name>, that every call for the Release is made as.
 	ServiceAccount string `json:"serviceAccount,omitempty"`
