@@ -47,21 +47,25 @@ func Built() (Programs, error) {
 	if err != nil {
 		return Programs{}, fmt.Errorf("programs: %w", err)
 	}
-	bin := filepath.Join(root, "bin")
+	return programsIn(filepath.Join(root, "bin")), nil
+}
+
+func programsIn(bin string) Programs {
 	return Programs{
 		Hub:    filepath.Join(bin, "convoy-hub"),
 		Agent:  filepath.Join(bin, "convoy-agent"),
 		Plugin: filepath.Join(bin, "kubectl-convoy"),
-	}, nil
+	}
 }
 
-// Build builds the programs into bin/, so that a suite run alone tests what is
-// in the tree.
+// Build builds the programs into bin/e2e/, so that a suite run alone tests what is in
+// the tree. They name no version: those of bin/, which do, stay what `make build` made.
 func Build(ctx context.Context) (Programs, error) {
-	p, err := Built()
+	root, err := harness.RepoRoot()
 	if err != nil {
-		return p, err
+		return Programs{}, fmt.Errorf("programs: %w", err)
 	}
+	p := programsIn(filepath.Join(root, "bin", "e2e"))
 	for pkg, out := range map[string]string{"./hub": p.Hub, "./agent": p.Agent, "./kubectl-convoy": p.Plugin} {
 		if err := harness.BuildProgram(ctx, pkg, out); err != nil {
 			return p, err
