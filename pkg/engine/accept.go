@@ -79,6 +79,9 @@ func (rn *Runner) check(order tunnel.Order, held int64) *Refusal {
 			return refuse(v1alpha1.ReasonAgentTooOld, fmt.Errorf("%w: %s", ErrFeatureMissing, clip(f, 64)))
 		}
 	}
+	if order.ServiceAccount != "" && !accountForm.MatchString(order.ServiceAccount) {
+		return refuse(v1alpha1.ReasonOrderRefused, fmt.Errorf("%w: service account %s", ErrMalformed, clip(order.ServiceAccount, 100)))
+	}
 	switch order.Verb {
 	case tunnel.VerbRemove, tunnel.VerbRelease:
 		return nil

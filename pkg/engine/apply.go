@@ -44,6 +44,10 @@ func (r *release) applyItem(ctx context.Context, order tunnel.Order, p *plan, it
 			return err
 		}
 	}
+	// Its kind may have been found only now.
+	if err := permit(order, it); err != nil {
+		return err
+	}
 	o := r.intend(p, it)
 	if err := r.restoreFirst(ctx, o, it); err != nil {
 		return err

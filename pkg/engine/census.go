@@ -105,7 +105,7 @@ func comesByItself(res resource) bool {
 // everything lists all namespaced kinds that can be listed, each in one version.
 // A group that does not answer is an error: there may be objects of it.
 func (d *discovery) everything(ctx context.Context) ([]resource, error) {
-	body, _, err := d.target.call(ctx, request{verb: "discover", method: http.MethodGet, path: "/apis"})
+	body, _, err := d.target.call(asOurselves(ctx), request{verb: "discover", method: http.MethodGet, path: "/apis"})
 	if err != nil {
 		return nil, fmt.Errorf("ask which groups are served: %w", err)
 	}

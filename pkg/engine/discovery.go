@@ -74,7 +74,7 @@ func (d *discovery) findAny(ctx context.Context, group, kind string) (resource, 
 	if group == "" {
 		return resource{}, fmt.Errorf("%w: %s", errUnknownKind, kind)
 	}
-	body, _, err := d.target.call(ctx, request{verb: "discover", method: http.MethodGet, path: "/apis/" + group})
+	body, _, err := d.target.call(asOurselves(ctx), request{verb: "discover", method: http.MethodGet, path: "/apis/" + group})
 	if apierrors.IsNotFound(err) {
 		return resource{}, fmt.Errorf("%w: %s %s", errUnknownKind, group, kind)
 	}
@@ -128,7 +128,7 @@ func (d *discovery) list(ctx context.Context, group, version string) (metav1.API
 		path = "/api/" + version
 	}
 	var list metav1.APIResourceList
-	body, _, err := d.target.call(ctx, request{verb: "discover", method: http.MethodGet, path: path})
+	body, _, err := d.target.call(asOurselves(ctx), request{verb: "discover", method: http.MethodGet, path: path})
 	if apierrors.IsNotFound(err) {
 		return list, nil
 	}

@@ -86,11 +86,14 @@ func (r *release) try(ctx context.Context, order tunnel.Order, p *plan, it *item
 	var owned *ownedByOtherError
 	var fields *conflictError
 	var outside *outsideError
+	var forbidden *forbiddenError
 	switch {
 	case errors.As(err, &owned):
 		it.fail(rejected, exceptionOwned, owned.Error())
 	case errors.As(err, &outside):
 		it.fail(rejected, exceptionRejected, outside.Error())
+	case errors.As(err, &forbidden):
+		it.fail(rejected, exceptionRejected, forbidden.Error())
 	case errors.As(err, &fields):
 		it.fail(conflicting, exceptionConflict, fields.Error())
 	case c == invalid:
@@ -128,6 +131,9 @@ func (r *release) tryOnce(ctx context.Context, order tunnel.Order, p *plan, it *
 		}
 	}
 	if err := r.runner.mayReach(it); err != nil {
+		return err
+	}
+	if err := permit(order, it); err != nil {
 		return err
 	}
 	body, err := r.marks.body(content, it.id, precondition{})

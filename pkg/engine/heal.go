@@ -72,6 +72,7 @@ func (r *release) healDueLocked(now time.Time) time.Time {
 
 // heal repairs the objects that have drifted and are due, in apply order.
 func (r *release) heal(ctx context.Context) {
+	ctx = actAs(ctx, r.healer())
 	now := r.now()
 	r.mu.Lock()
 	var due []*object

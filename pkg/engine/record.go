@@ -32,6 +32,8 @@ type Render struct {
 	Objects   tunnel.Layer  `json:"objects"`
 	Sealed    *tunnel.Layer `json:"sealed,omitempty"`
 	Namespace string        `json:"namespace,omitempty"`
+	// Account that it was applied as, as <namespace>:<name>; empty: our own.
+	Account string `json:"account,omitempty"`
 	Sequence  int64         `json:"sequence"`
 }
 

@@ -229,7 +229,7 @@ func (r *release) carryOut(ctx context.Context) {
 	r.mu.Unlock()
 
 	log := r.log.WithValues("sequence", order.Sequence, "revision", order.Revision)
-	ctx = logr.NewContext(ctx, log)
+	ctx = actAs(logr.NewContext(ctx, log), order.ServiceAccount)
 	var err error
 	r.active(ctx, func() {
 		switch order.Verb {

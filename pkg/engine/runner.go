@@ -50,6 +50,7 @@ type Options struct {
 var features = map[string]bool{
 	tunnel.FeatureApply: true, tunnel.FeatureRemove: true, tunnel.FeatureRelease: true,
 	tunnel.FeatureSealed: true, tunnel.FeatureReplace: true,
+	tunnel.FeatureImpersonate: true, tunnel.FeaturePermitted: true,
 }
 
 // Features lists what orders may require of this engine, sorted.

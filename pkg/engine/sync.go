@@ -28,7 +28,7 @@ func (r *release) sync(ctx context.Context, order tunnel.Order) error {
 	r.begin(v1alpha1.OperationSync, order)
 	render := &Render{
 		Objects: *order.Objects, Sealed: order.Sealed,
-		Namespace: order.Policy.Namespace, Sequence: order.Sequence,
+		Namespace: order.Policy.Namespace, Sequence: order.Sequence, Account: order.ServiceAccount,
 	}
 	if err := r.stage(ctx, render); err != nil {
 		return r.failSync(ctx, order, err, v1alpha1.ReasonProgressing)
@@ -41,6 +41,10 @@ func (r *release) sync(ctx context.Context, order tunnel.Order) error {
 	r.total = p.count
 	r.problems = nil
 	r.mu.Unlock()
+	if finding, bad := p.forbidden(order); bad {
+		r.showProblems(p)
+		return r.end(ctx, order, finding, errors.New(finding.Message))
+	}
 	if err := r.dryRun(ctx, order, p); err != nil {
 		return r.failSync(ctx, order, err, v1alpha1.ReasonUnknown)
 	}
@@ -99,6 +103,9 @@ func (r *release) begin(kind string, order tunnel.Order) {
 // end shows how an operation ended, and writes it down. err is nil when it went well.
 func (r *release) end(ctx context.Context, order tunnel.Order, finding tunnel.Finding, err error) error {
 	now := r.now()
+	if err != nil {
+		finding.Message = r.withAccount(ctx, order, finding.Message)
+	}
 	finding.Message = clip(finding.Message, maxMessage)
 	r.mu.Lock()
 	r.settled = true

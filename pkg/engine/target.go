@@ -119,6 +119,7 @@ func (t *target) open(ctx context.Context, r request) (*http.Response, error) {
 			accept = typeJSON
 		}
 		req.Header.Set("Accept", accept)
+		impersonate(ctx, req)
 		start := t.clock.Now()
 		res, err := t.client.Do(req)
 		if err != nil {

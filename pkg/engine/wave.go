@@ -148,11 +148,14 @@ func (r *release) applyOne(ctx context.Context, order tunnel.Order, p *plan, it 
 	c := classify(err, p.around(it, order, changed, false))
 	var owned *ownedByOtherError
 	var fields *conflictError
+	var forbidden *forbiddenError
 	switch {
 	case errors.As(err, &owned):
 		it.fail(rejected, exceptionOwned, owned.Error())
 	case errors.As(err, &fields):
 		it.fail(conflicting, exceptionConflict, fields.Error())
+	case errors.As(err, &forbidden):
+		it.fail(rejected, exceptionRejected, forbidden.Error())
 	case c == rejected, c == invalid, c == conflicting:
 		it.fail(c, exceptionRejected, explain(err, secret))
 	default:
