@@ -37,6 +37,7 @@ type Server struct {
 	http     *http.Server
 	ca       []byte
 	requests atomic.Int64
+	before   atomic.Pointer[Answer]
 	done     chan error
 }
 
@@ -76,6 +77,9 @@ func start(ctx context.Context, dir, addr string, certificate tls.Certificate, c
 	s.http = &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s.requests.Add(1)
+			if before := s.before.Load(); before != nil && (*before)(w, r) {
+				return
+			}
 			handler.ServeHTTP(w, r)
 		}),
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
@@ -130,6 +134,7 @@ func (s *Server) Repository(ctx context.Context, name string) (*Repository, erro
 		{"init", "-q", "--bare", "-b", "main", bare},
 		{"-C", bare, "config", "uploadpack.allowAnySHA1InWant", "true"},
 		{"-C", bare, "config", "uploadpack.allowFilter", "true"},
+		{"-C", bare, "config", "receive.denyDeleteCurrent", "ignore"},
 		{"-C", r.work, "init", "-q", "-b", "main"},
 		{"-C", r.work, "remote", "add", "origin", bare},
 	} {
@@ -189,11 +194,7 @@ func (r *Repository) Push(ctx context.Context, message string) (string, error) {
 			return "", err
 		}
 	}
-	out, err := exec.CommandContext(ctx, "git", "-C", r.work, "rev-parse", "HEAD").Output()
-	if err != nil {
-		return "", fmt.Errorf("git rev-parse: %w", err)
-	}
-	return strings.TrimSpace(string(out)), nil
+	return r.Head(ctx)
 }
 
 func git(ctx context.Context, args ...string) error {
