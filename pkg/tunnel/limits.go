@@ -85,6 +85,15 @@ const (
 	MaxReportBodyLarge = 8 << 20
 	// MaxAnswerBody is the longest answer that is not a blob.
 	MaxAnswerBody = 2 << 20
+	// MaxLiveBody is the longest answer about the objects of a Release, without its
+	// end; what does not fit is counted there.
+	MaxLiveBody = 1 << 20
+	// MaxLiveEnd is the longest end of such an answer.
+	MaxLiveEnd = 1 << 10
+	// MaxLiveDifferences are how many fields of one object such an answer names.
+	MaxLiveDifferences = 64
+	// MaxLiveValue is the longest value in it.
+	MaxLiveValue = 256
 	// MaxOrderLine is the longest line of an orders stream.
 	MaxOrderLine = 1 << 20
 	// MaxBlob is the longest layer, unpacked.
