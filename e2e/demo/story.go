@@ -86,7 +86,7 @@ func (s *stage) installHub(ctx context.Context, v *voice) error {
 	if err != nil {
 		return err
 	}
-	v.line("the host serves core.convoy.kumodo.io and source.convoy.kumodo.io")
+	v.line("the host serves core.convoy.kumodo.io, source.convoy.kumodo.io and extensions.convoy.kumodo.io")
 	if _, err := s.planes[0].Kubectl(ctx, "create", "namespace", team); err != nil {
 		return err
 	}

@@ -44,6 +44,11 @@ var userKinds = map[string]struct {
 		manifest: map[string]any{"spec": map[string]any{"url": "https://git.example/team/app.git"}},
 		field:    []string{"spec", "url"}, value: "https://git.example/team/other.git", owned: `"f:url"`,
 	},
+	"HealthRuleSet": {
+		resource: schema.GroupVersionResource{Group: "extensions.convoy.kumodo.io", Version: "v1alpha1", Resource: "healthrulesets"},
+		manifest: map[string]any{"spec": map[string]any{"rules": []any{map[string]any{"kind": "Queue", "healthy": "true"}}}},
+		field:    []string{"spec", "rules"}, value: []any{map[string]any{"kind": "Queue", "healthy": "false"}}, owned: `"f:rules"`,
+	},
 }
 
 func manifestOf(kind string) *unstructured.Unstructured {

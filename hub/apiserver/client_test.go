@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
+	extensionsv1alpha1 "kumodo.io/convoy/api/extensions/v1alpha1"
 	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
 	"kumodo.io/convoy/hub/apiserver/apiservertest"
 )
@@ -24,13 +25,14 @@ import (
 const (
 	corePath   = "/apis/core.convoy.kumodo.io/v1alpha1"
 	sourcePath = "/apis/source.convoy.kumodo.io/v1alpha1"
+	rulesPath  = "/apis/extensions.convoy.kumodo.io/v1alpha1"
 )
 
 // newClient is a typed client, as controllers and other programs use it.
 func newClient(t testing.TB, s *apiservertest.Server, groups ...string) client.Client {
 	t.Helper()
 	sch := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1alpha1.AddToScheme, sourcev1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1alpha1.AddToScheme, sourcev1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme} {
 		if err := add(sch); err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
+	extensionsv1alpha1 "kumodo.io/convoy/api/extensions/v1alpha1"
 	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
 	"kumodo.io/convoy/hub/apiserver/apiservertest"
 )
@@ -176,7 +177,7 @@ func TestDiscoveryTellsShortNamesCategoriesAndVerbs(t *testing.T) {
 		Short, Categories, Verbs string
 	}
 	got := map[string]resource{}
-	for _, gv := range []string{corev1alpha1.SchemeGroupVersion.String(), sourcev1alpha1.SchemeGroupVersion.String()} {
+	for _, gv := range []string{corev1alpha1.SchemeGroupVersion.String(), sourcev1alpha1.SchemeGroupVersion.String(), extensionsv1alpha1.SchemeGroupVersion.String()} {
 		list, err := d.ServerResourcesForGroupVersion(gv)
 		if err != nil {
 			t.Fatal(err)
@@ -207,6 +208,11 @@ func TestDiscoveryTellsShortNamesCategoriesAndVerbs(t *testing.T) {
 		"helmregistries/status":  {"", "", "get patch update"},
 		"ociregistries":          {"cvoci", "convoy", all},
 		"ociregistries/status":   {"", "", "get patch update"},
+
+		"healthrulesets":              {"hrs", "convoy", all},
+		"healthrulesets/status":       {"", "", "get patch update"},
+		"globalhealthrulesets":        {"ghrs", "convoy", all},
+		"globalhealthrulesets/status": {"", "", "get patch update"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("discovery (-want +got):\n%s", diff)
@@ -220,6 +226,7 @@ func TestOpenAPIDescribesEveryFieldUnderItsKind(t *testing.T) {
 	for path, wants := range map[string][]string{
 		"/openapi/v3" + corePath:   {`"io.kumodo.convoy.core.v1alpha1.Release"`, `"x-kubernetes-group-version-kind":[{"group":"core.convoy.kumodo.io","kind":"Release","version":"v1alpha1"}]`, "clusterRef names the target Cluster. Immutable.", "/namespaces/{namespace}/releases/{name}/sync", "JoinRequest"},
 		"/openapi/v3" + sourcePath: {`"io.kumodo.convoy.source.v1alpha1.GitRepository"`, "secretRef names a Secret with the credentials"},
+		"/openapi/v3" + rulesPath:  {`"io.kumodo.convoy.extensions.v1alpha1.HealthRuleSet"`, "healthy: a CEL expression of type bool.", "/globalhealthrulesets/{name}/status"},
 		"/openapi/v2":              {`"io.kumodo.convoy.core.v1alpha1.Cluster"`, `"io.kumodo.convoy.source.v1alpha1.GitRepository"`},
 	} {
 		a := raw(t, s, http.MethodGet, path, "")

@@ -123,10 +123,15 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	if err != nil {
 		return fail(err)
 	}
+	extensions, err := newExtensions(sch, config.RESTOptionsGetter, c.Clock, &storage)
+	if err != nil {
+		return fail(err)
+	}
 	gvs := scheme.GroupVersions()
 	err = generic.InstallAPIGroups(
 		group(sch, gvs[0].Group, gvs[0].Version, core),
 		group(sch, gvs[1].Group, gvs[1].Version, source),
+		group(sch, gvs[2].Group, gvs[2].Version, extensions),
 	)
 	if err != nil {
 		return fail(fmt.Errorf("install API groups: %w", err))

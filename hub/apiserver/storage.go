@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
+	extensionsv1alpha1 "kumodo.io/convoy/api/extensions/v1alpha1"
 	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
 	"kumodo.io/convoy/hub/apiserver/cluster"
 	"kumodo.io/convoy/hub/apiserver/hub"
@@ -31,6 +32,9 @@ type (
 	GitRepositories = resource.Store[*sourcev1alpha1.GitRepository, *sourcev1alpha1.GitRepositoryList]
 	HelmRegistries  = resource.Store[*sourcev1alpha1.HelmRegistry, *sourcev1alpha1.HelmRegistryList]
 	OCIRegistries   = resource.Store[*sourcev1alpha1.OCIRegistry, *sourcev1alpha1.OCIRegistryList]
+
+	HealthRuleSets       = resource.Store[*extensionsv1alpha1.HealthRuleSet, *extensionsv1alpha1.HealthRuleSetList]
+	GlobalHealthRuleSets = resource.Store[*extensionsv1alpha1.GlobalHealthRuleSet, *extensionsv1alpha1.GlobalHealthRuleSetList]
 )
 
 // Storage is for the hub's other rooms, which read and write our objects in
@@ -42,6 +46,9 @@ type Storage struct {
 	GitRepositories *GitRepositories
 	HelmRegistries  *HelmRegistries
 	OCIRegistries   *OCIRegistries
+
+	HealthRuleSets       *HealthRuleSets
+	GlobalHealthRuleSets *GlobalHealthRuleSets
 }
 
 // storageMap is one group's resources and subresources.

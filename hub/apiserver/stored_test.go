@@ -108,7 +108,7 @@ func TestAHubRefusesWhatANewerHubWrote(t *testing.T) {
 
 func TestTheAPIServicesAreTheGroupsServedAndNoOthers(t *testing.T) {
 	t.Parallel()
-	want := []string{"v1alpha1.core.convoy.kumodo.io", "v1alpha1.source.convoy.kumodo.io"}
+	want := []string{"v1alpha1.core.convoy.kumodo.io", "v1alpha1.source.convoy.kumodo.io", "v1alpha1.extensions.convoy.kumodo.io"}
 	if diff := cmp.Diff(want, apiserver.APIServiceNames()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
@@ -130,6 +130,7 @@ func TestTheAPIServicesAreTheGroupsServedAndNoOthers(t *testing.T) {
 		}
 	}
 	slices.Sort(served)
+	slices.Sort(want)
 	if diff := cmp.Diff(want, served); diff != "" {
 		t.Errorf("served (-want +got):\n%s", diff)
 	}

@@ -52,7 +52,7 @@ func New(o Options) (*Backup, error) {
 }
 
 // pass is one part of a backup, in the order in which a restore needs them: blobs
-// before the orders that name them, Clusters before Releases.
+// before the orders that name them, Clusters and health rules before Releases.
 type pass struct {
 	name string
 	// folder of the render store; else a range of etcd.
@@ -69,6 +69,7 @@ var passes = []pass{
 	{name: "orders", under: "/orders/"},
 	{name: "clusters", under: "/core.convoy.kumodo.io/clusters/"},
 	{name: "sources", under: "/source.convoy.kumodo.io/"},
+	{name: "extensions", under: "/extensions.convoy.kumodo.io/"},
 	{name: "releases", under: "/core.convoy.kumodo.io/releases/"},
 	{name: "rest", under: "/", rest: true},
 }

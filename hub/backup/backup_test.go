@@ -135,6 +135,8 @@ func (s *side) fill(t *testing.T) {
 	s.put(t, "/core.convoy.kumodo.io/clusters/team/edge", "cluster")
 	s.put(t, "/core.convoy.kumodo.io/releaseinventories/team/r-000", "inventory")
 	s.put(t, "/source.convoy.kumodo.io/gitrepositories/team/app", "source")
+	s.put(t, "/extensions.convoy.kumodo.io/healthrulesets/team/queues", "rules")
+	s.put(t, "/extensions.convoy.kumodo.io/globalhealthrulesets/queues", "rules of all")
 	s.put(t, "/orders/cluster-uid/release-uid", "order")
 	plain := store.NewPlain(s.renders)
 	sealed := store.NewSealer(s.renders, store.Keys{Current: store.Key{ID: "k"}})

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
+	extensionsv1alpha1 "kumodo.io/convoy/api/extensions/v1alpha1"
 	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
 )
 
@@ -36,15 +37,16 @@ type Scheme struct {
 
 // GroupVersions lists what is served, and nothing else: one APIService each.
 func GroupVersions() []schema.GroupVersion {
-	return []schema.GroupVersion{corev1alpha1.SchemeGroupVersion, sourcev1alpha1.SchemeGroupVersion}
+	return []schema.GroupVersion{corev1alpha1.SchemeGroupVersion, sourcev1alpha1.SchemeGroupVersion, extensionsv1alpha1.SchemeGroupVersion}
 }
 
 // New builds the scheme.
 func New() (*Scheme, error) {
 	s, public := runtime.NewScheme(), runtime.NewScheme()
 	for gv, types := range map[schema.GroupVersion][]runtime.Object{
-		corev1alpha1.SchemeGroupVersion:   corev1alpha1.KnownTypes(),
-		sourcev1alpha1.SchemeGroupVersion: sourcev1alpha1.KnownTypes(),
+		corev1alpha1.SchemeGroupVersion:       corev1alpha1.KnownTypes(),
+		sourcev1alpha1.SchemeGroupVersion:     sourcev1alpha1.KnownTypes(),
+		extensionsv1alpha1.SchemeGroupVersion: extensionsv1alpha1.KnownTypes(),
 	} {
 		s.AddKnownTypes(gv, types...)
 		s.AddKnownTypes(schema.GroupVersion{Group: gv.Group, Version: runtime.APIVersionInternal}, types...)
@@ -118,12 +120,14 @@ func addDefaults(s *runtime.Scheme) {
 // addFieldLabels says which field selectors each kind has.
 func addFieldLabels(s *runtime.Scheme) error {
 	fields := map[schema.GroupVersionKind][]string{
-		corev1alpha1.SchemeGroupVersion.WithKind("Cluster"):          nil,
-		corev1alpha1.SchemeGroupVersion.WithKind("Release"):          {FieldClusterRefName},
-		corev1alpha1.SchemeGroupVersion.WithKind("ReleaseInventory"): nil,
-		sourcev1alpha1.SchemeGroupVersion.WithKind("GitRepository"):  nil,
-		sourcev1alpha1.SchemeGroupVersion.WithKind("HelmRegistry"):   nil,
-		sourcev1alpha1.SchemeGroupVersion.WithKind("OCIRegistry"):    nil,
+		corev1alpha1.SchemeGroupVersion.WithKind("Cluster"):                   nil,
+		corev1alpha1.SchemeGroupVersion.WithKind("Release"):                   {FieldClusterRefName},
+		corev1alpha1.SchemeGroupVersion.WithKind("ReleaseInventory"):          nil,
+		sourcev1alpha1.SchemeGroupVersion.WithKind("GitRepository"):           nil,
+		sourcev1alpha1.SchemeGroupVersion.WithKind("HelmRegistry"):            nil,
+		sourcev1alpha1.SchemeGroupVersion.WithKind("OCIRegistry"):             nil,
+		extensionsv1alpha1.SchemeGroupVersion.WithKind("HealthRuleSet"):       nil,
+		extensionsv1alpha1.SchemeGroupVersion.WithKind("GlobalHealthRuleSet"): nil,
 	}
 	for gvk, extra := range fields {
 		known := map[string]bool{"metadata.name": true, "metadata.namespace": true}

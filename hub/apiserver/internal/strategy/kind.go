@@ -38,7 +38,10 @@ type Kind[T Object] struct {
 
 	// Fields that objects can be selected by, beside name and namespace.
 	Fields func(T) fields.Set
-	// ShardBy is the name of the Cluster or object that decides the shard.
+	// ClusterScoped objects have no namespace.
+	ClusterScoped bool
+	// ShardBy is the name of the Cluster or object that decides the shard; nil: the
+	// kind is held whole by every hub and has no shard.
 	ShardBy func(T) string
 	// Finalizer that every object has; empty: none.
 	Finalizer string
@@ -103,7 +106,13 @@ type mainStrategy[T Object] struct {
 	shards int
 }
 
+// NamespaceScoped unless the kind says otherwise.
+func (s mainStrategy[T]) NamespaceScoped() bool { return !s.ClusterScoped }
+
 func (s mainStrategy[T]) own(obj T) {
+	if s.ShardBy == nil {
+		return
+	}
 	SetShard(obj, shard.Of(obj.GetNamespace(), s.ShardBy(obj), s.shards))
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package strategy holds what the strategies of all our kinds have in common:
-// everything is namespaced, nothing is created by a PUT, the shard label is the
-// server's. It stands before the flow, where users' objects come in.
+// nothing is created by a PUT, the shard label is the server's. It stands before the flow, where users' objects come in.
 package strategy
 
 import (
@@ -31,7 +30,7 @@ func NewBase(typer runtime.ObjectTyper) Base {
 	return Base{ObjectTyper: typer, NameGenerator: names.SimpleNameGenerator}
 }
 
-// NamespaceScoped is true for all our kinds.
+// NamespaceScoped is true for our kinds, unless one says otherwise.
 func (Base) NamespaceScoped() bool { return true }
 
 // AllowCreateOnUpdate is false: a PUT does not create.
