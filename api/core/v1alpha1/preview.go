@@ -37,8 +37,11 @@ type Preview struct {
 	// +optional
 	// +listType=atomic
 	Warnings []string `json:"warnings,omitempty"`
-	// count of objects.
+	// count of objects, hooks included.
 	Count int32 `json:"count"`
+	// hooks counts the objects that are hooks.
+	// +optional
+	Hooks int32 `json:"hooks,omitempty"`
 	// objects in the order in which they are applied.
 	// +optional
 	// +listType=atomic

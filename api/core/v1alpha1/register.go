@@ -31,6 +31,7 @@ func KnownTypes() []runtime.Object {
 		&JoinRequest{}, &RevokeRequest{},
 		&Release{}, &ReleaseList{},
 		&SyncRequest{}, &ConfirmRequest{}, &ReleaseLifecycle{}, &Preview{}, &PreviewOptions{},
+		&ReleaseHealth{}, &ReleaseDiff{}, &ReleaseHistory{},
 		&ReleaseInventory{}, &ReleaseInventoryList{},
 		&Hub{}, &HubList{}, &BackupRequest{}, &RestoreRequest{},
 	}

@@ -97,8 +97,12 @@ type RenderStatus struct {
 	// sealed layer: the Secret values, encrypted.
 	// +optional
 	Sealed LayerReference `json:"sealed,omitzero"`
-	// count of objects.
+	// count of objects, hooks included.
 	Count int32 `json:"count"`
+	// hooks counts the objects that are hooks: with any, the order of the render requires
+	// hooks.v1.
+	// +optional
+	Hooks int32 `json:"hooks,omitempty"`
 	// renderer is the version that made it: provenance, never a key.
 	// +optional
 	Renderer string `json:"renderer,omitempty"`

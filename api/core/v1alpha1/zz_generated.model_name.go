@@ -108,6 +108,11 @@ func (in DriftPolicy) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FieldDifference) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.FieldDifference"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in HealthPolicy) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.HealthPolicy"
 }
@@ -130,6 +135,11 @@ func (in HelmChart) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in HelmContent) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.HelmContent"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in HistoryDetail) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.HistoryDetail"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -238,13 +248,33 @@ func (in MutationTarget) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ObjectChange) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.ObjectChange"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ObjectCounts) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.ObjectCounts"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ObjectDrift) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.ObjectDrift"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ObjectException) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.ObjectException"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ObjectHealth) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.ObjectHealth"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Observation) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.Observation"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -285,6 +315,21 @@ func (in Release) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ReleaseContent) OpenAPIModelName() string {
 	return "io.kumodo.convoy.core.v1alpha1.ReleaseContent"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ReleaseDiff) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.ReleaseDiff"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ReleaseHealth) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.ReleaseHealth"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ReleaseHistory) OpenAPIModelName() string {
+	return "io.kumodo.convoy.core.v1alpha1.ReleaseHistory"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -94,11 +94,13 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.DeletionPolicy{}.OpenAPIModelName():                    schema_convoy_api_core_v1alpha1_DeletionPolicy(ref),
 		v1alpha1.DriftIgnore{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_DriftIgnore(ref),
 		v1alpha1.DriftPolicy{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_DriftPolicy(ref),
+		v1alpha1.FieldDifference{}.OpenAPIModelName():                   schema_convoy_api_core_v1alpha1_FieldDifference(ref),
 		v1alpha1.HealthPolicy{}.OpenAPIModelName():                      schema_convoy_api_core_v1alpha1_HealthPolicy(ref),
 		v1alpha1.HeldDeletion{}.OpenAPIModelName():                      schema_convoy_api_core_v1alpha1_HeldDeletion(ref),
 		v1alpha1.HeldPrune{}.OpenAPIModelName():                         schema_convoy_api_core_v1alpha1_HeldPrune(ref),
 		v1alpha1.HelmChart{}.OpenAPIModelName():                         schema_convoy_api_core_v1alpha1_HelmChart(ref),
 		v1alpha1.HelmContent{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_HelmContent(ref),
+		v1alpha1.HistoryDetail{}.OpenAPIModelName():                     schema_convoy_api_core_v1alpha1_HistoryDetail(ref),
 		v1alpha1.HistoryEntry{}.OpenAPIModelName():                      schema_convoy_api_core_v1alpha1_HistoryEntry(ref),
 		v1alpha1.Hook{}.OpenAPIModelName():                              schema_convoy_api_core_v1alpha1_Hook(ref),
 		v1alpha1.HookRequest{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_HookRequest(ref),
@@ -120,8 +122,12 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.Mutation{}.OpenAPIModelName():                          schema_convoy_api_core_v1alpha1_Mutation(ref),
 		v1alpha1.MutationSource{}.OpenAPIModelName():                    schema_convoy_api_core_v1alpha1_MutationSource(ref),
 		v1alpha1.MutationTarget{}.OpenAPIModelName():                    schema_convoy_api_core_v1alpha1_MutationTarget(ref),
+		v1alpha1.ObjectChange{}.OpenAPIModelName():                      schema_convoy_api_core_v1alpha1_ObjectChange(ref),
 		v1alpha1.ObjectCounts{}.OpenAPIModelName():                      schema_convoy_api_core_v1alpha1_ObjectCounts(ref),
+		v1alpha1.ObjectDrift{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_ObjectDrift(ref),
 		v1alpha1.ObjectException{}.OpenAPIModelName():                   schema_convoy_api_core_v1alpha1_ObjectException(ref),
+		v1alpha1.ObjectHealth{}.OpenAPIModelName():                      schema_convoy_api_core_v1alpha1_ObjectHealth(ref),
+		v1alpha1.Observation{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_Observation(ref),
 		v1alpha1.Operation{}.OpenAPIModelName():                         schema_convoy_api_core_v1alpha1_Operation(ref),
 		v1alpha1.OrderStatus{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_OrderStatus(ref),
 		v1alpha1.Preview{}.OpenAPIModelName():                           schema_convoy_api_core_v1alpha1_Preview(ref),
@@ -130,6 +136,9 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.PrunePolicy{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_PrunePolicy(ref),
 		v1alpha1.Release{}.OpenAPIModelName():                           schema_convoy_api_core_v1alpha1_Release(ref),
 		v1alpha1.ReleaseContent{}.OpenAPIModelName():                    schema_convoy_api_core_v1alpha1_ReleaseContent(ref),
+		v1alpha1.ReleaseDiff{}.OpenAPIModelName():                       schema_convoy_api_core_v1alpha1_ReleaseDiff(ref),
+		v1alpha1.ReleaseHealth{}.OpenAPIModelName():                     schema_convoy_api_core_v1alpha1_ReleaseHealth(ref),
+		v1alpha1.ReleaseHistory{}.OpenAPIModelName():                    schema_convoy_api_core_v1alpha1_ReleaseHistory(ref),
 		v1alpha1.ReleaseImages{}.OpenAPIModelName():                     schema_convoy_api_core_v1alpha1_ReleaseImages(ref),
 		v1alpha1.ReleaseInventory{}.OpenAPIModelName():                  schema_convoy_api_core_v1alpha1_ReleaseInventory(ref),
 		v1alpha1.ReleaseInventoryList{}.OpenAPIModelName():              schema_convoy_api_core_v1alpha1_ReleaseInventoryList(ref),
@@ -3875,6 +3884,49 @@ func schema_convoy_api_core_v1alpha1_DriftPolicy(ref common.ReferenceCallback) c
 	}
 }
 
+func schema_convoy_api_core_v1alpha1_FieldDifference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FieldDifference is one field of an object. The values are JSON, cut where they are long; empty where there is none, *** where they must not be shown.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "path of the field.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"wanted": {
+						SchemaProps: spec.SchemaProps{
+							Description: "wanted is what was applied.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"live": {
+						SchemaProps: spec.SchemaProps{
+							Description: "live is what is there.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"manager": {
+						SchemaProps: spec.SchemaProps{
+							Description: "manager of the field on the cluster, as far as it is known.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"path"},
+			},
+		},
+	}
+}
+
 func schema_convoy_api_core_v1alpha1_HealthPolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -4157,6 +4209,106 @@ func schema_convoy_api_core_v1alpha1_HelmContent(ref common.ReferenceCallback) c
 		},
 		Dependencies: []string{
 			runtime.RawExtension{}.OpenAPIModelName(), v1alpha1.HelmChart{}.OpenAPIModelName(), v1alpha1.ValuesReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_HistoryDetail(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "HistoryDetail is one render that was applied.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"renderRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "renderRef is the digest.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sealed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sealed layer that belongs to it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.LayerReference{}.OpenAPIModelName()),
+						},
+					},
+					"sourceRevision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sourceRevision it was made of.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"targetNamespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetNamespace that it was made for.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"provenance": {
+						SchemaProps: spec.SchemaProps{
+							Description: "provenance: what it was made of.",
+							Ref:         ref(v1alpha1.Provenance{}.OpenAPIModelName()),
+						},
+					},
+					"sequence": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sequence of the order that applied it.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"appliedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "appliedAt, by the hub's clock.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"healthy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "healthy: whether it was seen healthy.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"current": {
+						SchemaProps: spec.SchemaProps{
+							Description: "current: it is the render that the Release has now.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"applied": {
+						SchemaProps: spec.SchemaProps{
+							Description: "applied: it is the render that was last applied in full.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"stored": {
+						SchemaProps: spec.SchemaProps{
+							Description: "stored: the hub still has it.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"count": {
+						SchemaProps: spec.SchemaProps{
+							Description: "count of its objects, hooks included, when it is stored.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"renderRef", "stored"},
+			},
+		},
+		Dependencies: []string{
+			v1.Time{}.OpenAPIModelName(), v1alpha1.LayerReference{}.OpenAPIModelName(), v1alpha1.Provenance{}.OpenAPIModelName()},
 	}
 }
 
@@ -5165,6 +5317,42 @@ func schema_convoy_api_core_v1alpha1_MutationTarget(ref common.ReferenceCallback
 	}
 }
 
+func schema_convoy_api_core_v1alpha1_ObjectChange(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ObjectChange is an object that two renders have in different forms.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"change": {
+						SchemaProps: spec.SchemaProps{
+							Description: "change: Added, Changed, Removed.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"applied": {
+						SchemaProps: spec.SchemaProps{
+							Description: "applied is the object in the render that was applied.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+					"wanted": {
+						SchemaProps: spec.SchemaProps{
+							Description: "wanted is the object in the current render.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"change"},
+			},
+		},
+		Dependencies: []string{
+			runtime.RawExtension{}.OpenAPIModelName()},
+	}
+}
+
 func schema_convoy_api_core_v1alpha1_ObjectCounts(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -5217,6 +5405,106 @@ func schema_convoy_api_core_v1alpha1_ObjectCounts(ref common.ReferenceCallback) 
 				},
 			},
 		},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_ObjectDrift(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ObjectDrift is an object that is not as it was applied.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"group": {
+						SchemaProps: spec.SchemaProps{
+							Description: "group of the object; empty for the core group.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"version": {
+						SchemaProps: spec.SchemaProps{
+							Description: "version it was applied with; no part of its identity.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace of the object; empty for cluster-scoped kinds.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"inSync": {
+						SchemaProps: spec.SchemaProps{
+							Description: "inSync: False, or Unknown when it could not be compared.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason is that of an exception of the Release: Drifted, Contested, ...",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"problem": {
+						SchemaProps: spec.SchemaProps{
+							Description: "problem says more of the reason.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"fields": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "fields that differ.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.FieldDifference{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"moreFields": {
+						SchemaProps: spec.SchemaProps{
+							Description: "moreFields counts those that did not fit.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"kind", "name", "inSync"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.FieldDifference{}.OpenAPIModelName()},
 	}
 }
 
@@ -5280,6 +5568,152 @@ func schema_convoy_api_core_v1alpha1_ObjectException(ref common.ReferenceCallbac
 					},
 				},
 				Required: []string{"kind", "name", "reason"},
+			},
+		},
+		Dependencies: []string{
+			v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_ObjectHealth(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ObjectHealth is one object on the cluster.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"group": {
+						SchemaProps: spec.SchemaProps{
+							Description: "group of the object; empty for the core group.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"version": {
+						SchemaProps: spec.SchemaProps{
+							Description: "version it was applied with; no part of its identity.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace of the object; empty for cluster-scoped kinds.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"wave": {
+						SchemaProps: spec.SchemaProps{
+							Description: "wave it was applied in.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "state: Healthy, Progressing, Degraded, Suspended, Terminating, Unknown.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says why.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"since": {
+						SchemaProps: spec.SchemaProps{
+							Description: "since when it is in that state, by the edge's clock, as far as it is known.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"inSync": {
+						SchemaProps: spec.SchemaProps{
+							Description: "inSync: True, False, Unknown; empty when nobody was asked.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason is that of an exception of the Release: Drifted, Contested, Terminating, ...",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"problem": {
+						SchemaProps: spec.SchemaProps{
+							Description: "problem says more of the reason.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"kind", "name", "state"},
+			},
+		},
+		Dependencies: []string{
+			v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_Observation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Observation says what an answer about a cluster is worth.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"live": {
+						SchemaProps: spec.SchemaProps{
+							Description: "live: the agent was asked, and answered. False: it is what the hub knew last.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"at": {
+						SchemaProps: spec.SchemaProps{
+							Description: "at is from when it is: by the edge's clock when live, by the hub's otherwise; unset when nothing is known.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"sequence": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sequence of the order that it is about.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says why it is not live.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"live"},
 			},
 		},
 		Dependencies: []string{
@@ -5493,8 +5927,15 @@ func schema_convoy_api_core_v1alpha1_Preview(ref common.ReferenceCallback) commo
 					},
 					"count": {
 						SchemaProps: spec.SchemaProps{
-							Description: "count of objects.",
+							Description: "count of objects, hooks included.",
 							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"hooks": {
+						SchemaProps: spec.SchemaProps{
+							Description: "hooks counts the objects that are hooks.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -5754,6 +6195,245 @@ func schema_convoy_api_core_v1alpha1_ReleaseContent(ref common.ReferenceCallback
 		},
 		Dependencies: []string{
 			v1alpha1.HelmContent{}.OpenAPIModelName(), v1alpha1.KustomizeContent{}.OpenAPIModelName(), v1alpha1.ManifestsContent{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_ReleaseDiff(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReleaseDiff is the answer of GET releases/NAME/diff: how what runs differs from what was applied, and how what was applied differs from what would be applied next. Values of Secrets are not in it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object metadata; name and namespace are the Release's.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"different": {
+						SchemaProps: spec.SchemaProps{
+							Description: "different: something is in drift or in pending.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"observation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observation says whether drift is live, and from when it is.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.Observation{}.OpenAPIModelName()),
+						},
+					},
+					"drift": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "drift are the objects on the cluster that are not as they were applied, or of which that is not known.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ObjectDrift{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"moreDrift": {
+						SchemaProps: spec.SchemaProps{
+							Description: "moreDrift counts those that did not fit.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"appliedRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "appliedRef is the digest of the render that was last applied in full.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"renderRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "renderRef is the digest of the current render.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"pending": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "pending are the objects that differ between both, where they are not the same.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ObjectChange{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"pendingProblem": {
+						SchemaProps: spec.SchemaProps{
+							Description: "pendingProblem says why that cannot be told.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"different", "observation"},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), v1alpha1.ObjectChange{}.OpenAPIModelName(), v1alpha1.ObjectDrift{}.OpenAPIModelName(), v1alpha1.Observation{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_ReleaseHealth(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReleaseHealth is the answer of GET releases/NAME/health: how each object of a Release is on its cluster, now, as its agent says; or else what the hub knew last.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object metadata; name and namespace are the Release's.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"observation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observation says whether this is live, and from when it is.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.Observation{}.OpenAPIModelName()),
+						},
+					},
+					"objects": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "objects, the worst first when live, else in the order in which they were applied.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ObjectHealth{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"moreObjects": {
+						SchemaProps: spec.SchemaProps{
+							Description: "moreObjects counts those that did not fit.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"observation"},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), v1alpha1.ObjectHealth{}.OpenAPIModelName(), v1alpha1.Observation{}.OpenAPIModelName()},
+	}
+}
+
+func schema_convoy_api_core_v1alpha1_ReleaseHistory(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReleaseHistory is the answer of GET releases/NAME/history: the renders that were applied, and what is left of them.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object metadata; name and namespace are the Release's.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"entries": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "entries, newest first.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.HistoryDetail{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), v1alpha1.HistoryDetail{}.OpenAPIModelName()},
 	}
 }
 
@@ -6458,8 +7138,15 @@ func schema_convoy_api_core_v1alpha1_RenderStatus(ref common.ReferenceCallback) 
 					},
 					"count": {
 						SchemaProps: spec.SchemaProps{
-							Description: "count of objects.",
+							Description: "count of objects, hooks included.",
 							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"hooks": {
+						SchemaProps: spec.SchemaProps{
+							Description: "hooks counts the objects that are hooks: with any, the order of the render requires hooks.v1.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
