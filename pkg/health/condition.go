@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+// condition of a status, as far as it is of the usual shape.
+type condition struct {
+	kind, status, reason, message string
+	generation                    int64
+	dated                         bool // it says what generation it is about
+}
+
+// conditionsOf lists the conditions of a status. What is of another shape is left out.
+func conditionsOf(o object) []condition {
+	list := o.status().list("conditions")
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]condition, 0, len(list))
+	for _, item := range list {
+		raw, ok := item.(map[string]any)
+		if !ok {
+			continue
+		}
+		c := object(raw)
+		one := condition{kind: c.text("type"), status: c.text("status"), reason: c.text("reason"), message: c.text("message")}
+		if one.kind == "" || one.status == "" {
+			continue
+		}
+		one.generation, one.dated = c.number("observedGeneration")
+		out = append(out, one)
+	}
+	return out
+}
+
+// about says whether a condition speaks of the object as it is now.
+func (c condition) about(o object) bool {
+	if !c.dated || c.generation == 0 {
+		return true
+	}
+	generation, has := o.meta().number("generation")
+	return !has || c.generation >= generation
+}
+
+// why gives what a condition says of itself.
+func (c condition) why() string {
+	switch {
+	case c.message == "" && c.reason == "":
+		return "condition " + c.kind + " is " + c.status
+	case c.message == "":
+		return c.reason
+	case c.reason == "":
+		return c.message
+	}
+	return c.reason + ": " + c.message
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+)
+
+// Judge judges a live object by the built-in rules, and where there is none for its kind by
+// conventions. It looks at nothing but the object, gives the same answer for the same one
+// at any time, and does not change it.
+func Judge(live map[string]any) Verdict {
+	o := object(live)
+	if v, going := terminating(o); going {
+		return v
+	}
+	group, kind := o.groupKind()
+	rule := builtin[groupKind{group, kind}]
+	if rule == nil {
+		return clipped(byConvention(o))
+	}
+	if v, lags := behind(o); lags {
+		return v
+	}
+	return clipped(rule(o))
+}
+
+// terminating says that an object is being deleted.
+func terminating(o object) (Verdict, bool) {
+	if o.meta().text("deletionTimestamp") == "" {
+		return Verdict{}, false
+	}
+	message := "is being deleted"
+	var finalizers []string
+	for _, item := range o.meta().list("finalizers") {
+		if name, ok := item.(string); ok {
+			finalizers = append(finalizers, name)
+		}
+	}
+	if len(finalizers) > 0 {
+		message += ", held by finalizer " + named(finalizers)
+	}
+	return clipped(Verdict{State: Terminating, Message: message}), true
+}
+
+// behind says that the status speaks of another generation than the object is of.
+func behind(o object) (Verdict, bool) {
+	generation, has := o.meta().number("generation")
+	observed, told := o.status().number("observedGeneration")
+	if !has || !told || observed == generation {
+		return Verdict{}, false
+	}
+	return progressing("generation %d is not observed yet, the status is about %d", generation, observed), true
+}
+
+func healthy() Verdict { return Verdict{State: Healthy} }
+
+func progressing(format string, args ...any) Verdict {
+	return Verdict{State: Progressing, Message: fmt.Sprintf(format, args...)}
+}
+
+func degraded(format string, args ...any) Verdict {
+	return Verdict{State: Degraded, Message: fmt.Sprintf(format, args...)}
+}
+
+// failed is a Degraded that does not pass by itself.
+func failed(format string, args ...any) Verdict {
+	return Verdict{State: Degraded, Message: fmt.Sprintf(format, args...), Final: true}
+}
+
+func suspended(format string, args ...any) Verdict {
+	return Verdict{State: Suspended, Message: fmt.Sprintf(format, args...)}
+}

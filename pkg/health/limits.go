@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+// Limits of health rules. They hold at the hub and at the edge.
+const (
+	// MaxDocument is the largest document that is read, in bytes.
+	MaxDocument = 4 << 20
+	// MaxRules of one document.
+	MaxRules = 4096
+	// maxMessage of a verdict, in bytes.
+	maxMessage = 512
+	// maxNamed things that one message lists.
+	maxNamed = 5
+)
