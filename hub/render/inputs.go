@@ -34,7 +34,7 @@ func (r *Renderer) static(job *Job) (string, error) {
 		return "", fmt.Errorf("%w: %s", snapshot.ErrPathNotFound, job.Content.Content.Path)
 	}
 	kind := kindAuto
-	in := staticInputs{Pin: job.Content.Pin}
+	in := staticInputs{Pin: job.Content.Pin, Hooks: job.Content.Hooks}
 	switch c := &job.Content.Content; {
 	case c.Helm != nil:
 		kind = content.Helm
@@ -86,6 +86,7 @@ type staticInputs struct {
 	Helm      *staticHelm      `json:"helm,omitempty"`
 	Values    []staticText     `json:"values,omitempty"`
 	Mutations []staticMutation `json:"mutations,omitempty"`
+	Hooks     []content.Hook   `json:"hooks,omitempty"`
 	Pin       bool             `json:"pin,omitempty"`
 }
 

@@ -54,8 +54,8 @@ type Result struct {
 	Objects store.Descriptor
 	// Sealed layer, nil if no value was sealed.
 	Sealed *store.Descriptor
-	// Count of objects.
-	Count int
+	// Count of objects, and how many of them are Hooks.
+	Count, Hooks int
 	// Kind of content, and of a chart its name, version and appVersion.
 	Kind, Chart, ChartVersion, AppVersion string
 	// Warnings for people.

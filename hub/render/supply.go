@@ -121,6 +121,7 @@ func bounded(reads []string) []string {
 func (d *workerDone) describe(result *Result) {
 	short := func(text string) string { return text[:min(len(text), maxWordBytes)] }
 	result.Kind, result.Reads = short(d.Kind), bounded(d.Reads)
+	result.Hooks = min(max(d.Hooks, 0), result.Count)
 	result.Chart, result.ChartVersion, result.AppVersion = short(d.Chart), short(d.ChartVersion), short(d.AppVersion)
 	for _, warning := range d.Warnings[:min(len(d.Warnings), maxWarnings)] {
 		result.Warnings = append(result.Warnings, short(warning))

@@ -37,6 +37,7 @@ type workerDone struct {
 	ChartVersion string   `json:"chartVersion,omitempty"`
 	AppVersion   string   `json:"appVersion,omitempty"`
 	Warnings     []string `json:"warnings,omitempty"`
+	Hooks        int      `json:"hooks,omitempty"`
 }
 
 // workerFailure comes back when there is no render.
@@ -77,7 +78,7 @@ func work(call *worker.Call) (done, failure any) {
 		if summary, err = result.Set.WritePlain(call.Out); err == nil {
 			return workerDone{
 				Count: summary.Count, Kind: result.Kind, Reads: result.Reads, Chart: result.Chart,
-				ChartVersion: result.ChartVersion, AppVersion: result.AppVersion, Warnings: result.Warnings,
+				ChartVersion: result.ChartVersion, AppVersion: result.AppVersion, Warnings: result.Warnings, Hooks: result.Hooks,
 			}, nil
 		}
 	}

@@ -33,7 +33,8 @@ func (o *Options) job() (content.Job, error) {
 				Labels: written(release.Labels), Annotations: written(release.Annotations), UID: string(release.UID),
 			},
 		},
-		Pin: release.Spec.Images.Policy == v1alpha1.ImagesPin && !o.ImagesAsIs,
+		Pin:   release.Spec.Images.Policy == v1alpha1.ImagesPin && !o.ImagesAsIs,
+		Hooks: content.LifecycleHooks(&release.Spec.Lifecycle),
 	}
 	if err := o.values(&job); err != nil {
 		return job, err

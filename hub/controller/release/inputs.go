@@ -36,6 +36,7 @@ func (r *Reconciler) job(ctx context.Context, w *work) (render.Job, error) {
 		AllowEmpty: release.Spec.SyncPolicy.Prune.AllowEmpty,
 		Pin:        release.Spec.Images.Policy == corev1alpha1.ImagesPin,
 		World:      world(release, cluster, w.revision),
+		Hooks:      content.LifecycleHooks(&release.Spec.Lifecycle),
 	}
 	job.Content.Content.Path = contentPath(release)
 	var secrets []string

@@ -26,7 +26,7 @@ func (r *Reconciler) render(ctx context.Context, w *work) error {
 		}
 	}
 	rendered, err := r.Renderer.Render(ctx, w.job)
-	if err == nil && rendered.Count == 0 && !release.Spec.SyncPolicy.Prune.AllowEmpty {
+	if err == nil && rendered.Count == rendered.Hooks && !release.Spec.SyncPolicy.Prune.AllowEmpty {
 		// Nothing to apply is not taken for an order to delete everything, unless it
 		// was said beforehand that it may be.
 		w.fail(corev1alpha1.ReasonEmptyRender, "there is nothing to apply; what runs is kept")
@@ -64,6 +64,7 @@ func (r *Reconciler) described(w *work, rendered render.Result) corev1alpha1.Ren
 	status := corev1alpha1.RenderStatus{
 		Objects:         corev1alpha1.LayerReference{Digest: rendered.Objects.Digest, Size: rendered.Objects.Size},
 		Count:           int32(rendered.Count), // at most 10,000
+		Hooks:           int32(rendered.Hooks), // of these
 		TargetNamespace: targetNamespace(w.release), Reads: rendered.Reads,
 		Renderer: r.Version, Provenance: r.provenance(w, rendered),
 	}

@@ -159,31 +159,6 @@ func TestARenderNamesWhatItRead(t *testing.T) {
 	}
 }
 
-func TestHooksHaveTheirPlaceAmongTheWaves(t *testing.T) {
-	hook := func(name, phases, weight string) string {
-		return configMap(name) + "  \n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: hook-" + name +
-			"\n  annotations: {helm.sh/hook: '" + phases + "', helm.sh/hook-weight: '" + weight + "'}\n"
-	}
-	files := tree{
-		"app/Chart.yaml":       "{apiVersion: v2, name: app, version: 0.1.0}",
-		"app/templates/a.yaml": hook("a", "pre-install,pre-upgrade", "5"), "app/templates/b.yaml": hook("b", "pre-install", "-5"),
-		"app/templates/c.yaml": hook("c", "post-install", "0"), "app/templates/d.yaml": hook("d", "post-delete", "0"), "app/templates/e.yaml": hook("e", "test", "0"),
-		"app/templates/w.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: early, annotations: {convoy.kumodo.io/sync-wave: '-2'}}\n",
-		"app/crds/crd.yaml":    configMap("crd"),
-	}
-	result, err := content.Render(job(), files.files(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"-4 crd", "-4 hook-b", "-3 hook-a", "-2 early", "0 a", "0 b", "0 c", "0 d", "0 e", "1 hook-c"}
-	if diff := cmp.Diff(want, names(result.Set)); diff != "" {
-		t.Errorf("HE-07 (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"1 hooks for PostDelete are left out: they are not run yet"}, result.Warnings); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 func TestImagesGoByDigest(t *testing.T) {
 	pod := `apiVersion: apps/v1
 kind: Deployment
@@ -436,8 +411,8 @@ func TestWhatCannotBeRenderedSaysWhy(t *testing.T) {
 	}{
 		{"PR-06: nothing under the path", tree{"app/README.md": "x"}, job(), content.ErrEmpty, nil},
 		{"a chart whose only object is a hook of a mistyped word", tree{"app/Chart.yaml": "{apiVersion: v2, name: app, version: 0.1.0}", "app/templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {helm.sh/hook: pre-instal}}\n"},
-			job(), content.ErrEmpty, []string{"1 with a hook's annotation", "helm.sh/hook) left out"}},
-		{"manifests whose only object is a hook that is not run", tree{"app/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {convoy.kumodo.io/hook: PostDelete}}\n"},
+			job(), content.ErrEmpty, []string{"1 with a hook's annotation", "argocd.argoproj.io/hook) left out"}},
+		{"manifests whose only object is a hook that is not run", tree{"app/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {argocd.argoproj.io/hook: Skip}}\n"},
 			job(), content.ErrEmpty, []string{"1 with a hook's annotation"}},
 		{"no such path", tree{"b/a.yaml": configMap("a")}, job(), content.ErrPath, []string{"app"}},
 		{"a path out of the source", tree{"app/a.yaml": ""}, job(func(j *content.Job) { j.Content.Path = "../x" }), content.ErrPath, nil},

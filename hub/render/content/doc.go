@@ -8,6 +8,6 @@
 //
 // It finds out what kind of content a path has (manifests, a chart, a
 // kustomization), has the package of that kind make objects of it, and does what is
-// done to all alike: mutations, hooks into waves, images to digests, and which values
+// done to all alike: mutations, hooks into one form, images to digests, and which values
 // came in through a Secret and have to be sealed.
 package content

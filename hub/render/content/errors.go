@@ -24,6 +24,6 @@ var (
 	ErrSecretKey = errors.New("a key in it contains a text that came in through a Secret, and only values can be sealed: take keys from elsewhere")
 	// ErrSecretTexts: too many texts to look for.
 	ErrSecretTexts = errors.New("too many texts in Secrets to be looked for in the render")
-	// ErrHook: a hook whose place cannot be told.
-	ErrHook = errors.New("a hook whose place cannot be told")
+	// ErrHook: a hook that says what cannot be.
+	ErrHook = errors.New("a hook cannot be understood")
 )

@@ -22,6 +22,8 @@ type Job struct {
 	Values []Values `json:"values,omitempty"`
 	// Mutations with their bodies, in order.
 	Mutations []Mutation `json:"mutations,omitempty"`
+	// Hooks of the Release itself.
+	Hooks []Hook `json:"hooks,omitempty"`
 	// AskCharts: charts that the chart lacks can be fetched; that they are missing is a
 	// need, and no failure.
 	AskCharts bool `json:"askCharts,omitempty"`
@@ -72,6 +74,8 @@ type Result struct {
 	Reads []string
 	// Chart, its version and appVersion, of a chart.
 	Chart, ChartVersion, AppVersion string
+	// Hooks counts the objects that are hooks.
+	Hooks int
 	// Warnings are for people: what was left out, and why.
 	Warnings []string
 	// Needs is what the render lacks, with ErrIncomplete.

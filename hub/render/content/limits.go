@@ -18,6 +18,8 @@ const (
 	maxImages = 2000
 	// maxValuesBytes of one text of values.
 	maxValuesBytes = 1 << 20
+	// maxHookSeconds that a run of a hook may take: a day.
+	maxHookSeconds = 24 * 60 * 60
 	// maxSetDepth of a targetPath.
 	maxSetDepth = 64
 )

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/hub/render/facts"
 	"kumodo.io/convoy/hub/render/files"
 	"kumodo.io/convoy/pkg/manifest"
@@ -48,7 +47,7 @@ type renderer struct {
 	set    *manifest.Set
 	crds   int      // so many objects at the head of set are of a chart's crds folder
 	hidden []string // texts of Secrets, which the names of facts must not show
-	// unhooked objects were left out as hooks that are not run.
+	// unhooked objects were left out by their annotation of a hook.
 	unhooked int
 }
 
@@ -78,6 +77,9 @@ func (r *renderer) render() error {
 	}
 	own.texts = append(own.texts, r.own().texts...)
 	r.hidden = long(append(r.secrets(), own.texts...))
+	if err := r.lifecycle(); err != nil {
+		return err
+	}
 	if err := r.hooks(); err != nil {
 		return err
 	}
@@ -87,7 +89,7 @@ func (r *renderer) render() error {
 			return err
 		}
 	}
-	if len(r.set.Objects) == 0 && !r.job.AllowEmpty {
+	if len(r.set.Objects) == r.result.Hooks && !r.job.AllowEmpty {
 		return r.empty()
 	}
 	if err := seal(r.set, r.secrets(), own); err != nil {
@@ -97,13 +99,16 @@ func (r *renderer) render() error {
 	return r.set.Arrange()
 }
 
-// empty says that there are no objects, and of hooks that they are why.
+// empty says that there are no objects, and of hooks that they are why. Hooks alone are
+// nothing that stays: a render of them would have all that runs deleted.
 func (r *renderer) empty() error {
-	if r.unhooked == 0 {
-		return ErrEmpty
+	switch {
+	case r.result.Hooks > 0:
+		return fmt.Errorf("%w but %d hooks, which would delete all that runs; syncPolicy.prune.allowEmpty permits it", ErrEmpty, r.result.Hooks)
+	case r.unhooked > 0:
+		return fmt.Errorf("%w; %d with a hook's annotation (helm.sh/hook, argocd.argoproj.io/hook) left out: tests, hooks of a word that is not known, of rollbacks, and those to be skipped", ErrEmpty, r.unhooked)
 	}
-	return fmt.Errorf("%w; %d with a hook's annotation (%s, helm.sh/hook) left out: tests, hooks of a word that is not known, and those that are not run yet",
-		ErrEmpty, r.unhooked, v1alpha1.AnnotationHook)
+	return ErrEmpty
 }
 
 // kustomizations are the names that a kustomization may have.

@@ -186,7 +186,7 @@ func TestHE07HooksDefinitionsAndTestsHaveTheirPlaces(t *testing.T) {
 		{Name: "ConfigMap main"},
 		{"Job prepare", "PreSync", "BeforeHookCreation", -5},
 		{"ServiceAccount prepare", "PreSync", "HookSucceeded", -10},
-		{"ConfigMap welcome", "PostSync", "BeforeHookCreation", 0},
+		{"ConfigMap welcome", "PostInstall", "BeforeHookCreation", 0},
 		{"ConfigMap bye", "PostDelete", "BeforeHookCreation", 0},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -22,20 +22,22 @@ const (
 	keep                   = "keep"
 )
 
-// Annotations that they are mapped onto.
-const (
-	mappedHook         = "convoy.kumodo.io/hook"
-	mappedDeletePolicy = "convoy.kumodo.io/hook-delete-policy"
-)
+// event of Helm: the phase that it is, and when it is both of an installation and of an
+// upgrade, that of all syncs.
+type event struct{ phase, always string }
 
-// phases of Helm's hooks; test hooks have none.
-var phases = map[string]string{
-	"pre-install": "PreSync", "pre-upgrade": "PreSync",
-	"post-install": "PostSync", "post-upgrade": "PostSync",
-	"pre-delete": "PreDelete", "post-delete": "PostDelete",
-	"pre-rollback": "PreRollback", "post-rollback": "PostRollback",
-	"test": "", "test-success": "", "test-failure": "",
+// events of Helm's hooks; tests have no phase.
+var events = map[string]event{
+	"pre-install": {"PreInstall", "PreSync"}, "pre-upgrade": {"PreUpgrade", "PreSync"},
+	"post-install": {"PostInstall", "PostSync"}, "post-upgrade": {"PostUpgrade", "PostSync"},
+	"pre-delete": {phase: "PreDelete"}, "post-delete": {phase: "PostDelete"},
+	"pre-rollback": {phase: PhaseRollback}, "post-rollback": {phase: PhaseRollback},
+	"test": {}, "test-success": {}, "test-failure": {},
 }
+
+// PhaseRollback stands for hooks of rollbacks, which convoy has none of: a rollback is a
+// sync like any other.
+const PhaseRollback = "Rollback"
 
 var deletePolicies = map[string]string{
 	"before-hook-creation": "BeforeHookCreation", "hook-succeeded": "HookSucceeded", "hook-failed": "HookFailed",
@@ -44,10 +46,8 @@ var deletePolicies = map[string]string{
 // Objects reads the objects of a render.
 //
 // Those of crds folders are kept when they leave the render; one that two folders have
-// is there once. Hooks get the annotations convoy.kumodo.io/hook, with the phases, and
-// convoy.kumodo.io/hook-delete-policy, and their weight as a wave, which orders them
-// among each other; Helm's annotations stay. Tests, and hooks of a kind that Helm does
-// not know, are left out, as Helm leaves them out of a deployment.
+// is there once. Hooks are marked as MarkHook does. Tests, and hooks of a kind that Helm
+// does not know, are left out, as Helm leaves them out of a deployment.
 //
 // The error, a manifest.Errors, names every fault with file, document and line.
 func (r Result) Objects() (crds, objects []manifest.Object, err error) {
@@ -69,11 +69,11 @@ func (r Result) Objects() (crds, objects []manifest.Object, err error) {
 		list, err := manifest.Parse(file.Name, file.Data)
 		all = join(all, err)
 		for _, object := range list {
-			wanted, err := hook(&object)
+			role, err := MarkHook(&object)
 			if err != nil {
 				all = append(all, &manifest.Error{Place: object.Place, Object: object.String(), Err: err})
 			}
-			if wanted {
+			if role == Deployed {
 				objects = append(objects, object)
 			}
 		}
@@ -94,7 +94,7 @@ func (r Result) LeftOut() int {
 			continue // Objects says so
 		}
 		for i := range list {
-			if wanted, err := hook(&list[i]); err == nil && !wanted {
+			if role, err := MarkHook(&list[i]); err == nil && role != Deployed {
 				n++
 			}
 		}
@@ -102,32 +102,69 @@ func (r Result) LeftOut() int {
 	return n
 }
 
-// hook maps the annotations of a hook, and says whether the object is deployed.
-func hook(object *manifest.Object) (wanted bool, err error) {
+// Role of an object in a deployment.
+type Role int
+
+// Roles: Test and Unknown (a hook with an event that Helm does not know) are not part of
+// a deployment by Helm.
+const (
+	Deployed Role = iota
+	Test
+	Unknown
+)
+
+// MarkHook gives an object that is one of Helm's hooks the annotations
+// convoy.kumodo.io/hook, with its phases, and convoy.kumodo.io/hook-delete-policy, and
+// its weight as a wave, which orders it among the hooks of a phase. Helm's annotations
+// stay. One that is marked already is left as it is.
+func MarkHook(object *manifest.Object) (Role, error) {
 	text, ok := annotation(object, annotationHook)
 	if !ok {
-		return true, nil
+		return Deployed, nil
 	}
-	var mapped []string
-	for event := range strings.SplitSeq(text, ",") {
-		phase, known := phases[strings.ToLower(strings.TrimSpace(event))]
-		if !known {
-			return false, nil
-		}
-		if phase != "" && !slices.Contains(mapped, phase) {
-			mapped = append(mapped, phase)
-		}
+	if _, marked := annotation(object, v1alpha1.AnnotationHook); marked {
+		return Deployed, nil
 	}
-	if len(mapped) == 0 {
-		return false, nil
+	phases, known := phasesOf(text)
+	switch {
+	case !known:
+		return Unknown, nil
+	case len(phases) == 0:
+		return Test, nil
 	}
-	annotate(object, mappedHook, strings.Join(mapped, ","))
+	annotate(object, v1alpha1.AnnotationHook, strings.Join(phases, ","))
 	policies, err := deletePolicy(object)
 	if err != nil {
-		return true, err
+		return Deployed, err
 	}
-	annotate(object, mappedDeletePolicy, policies)
-	return true, weigh(object)
+	annotate(object, v1alpha1.AnnotationHookDeletePolicy, policies)
+	return Deployed, weigh(object)
+}
+
+// phasesOf a list of events, each once, in the order in which they are first named. known
+// is false when Helm does not know one.
+func phasesOf(text string) (phases []string, known bool) {
+	var given []event
+	for word := range strings.SplitSeq(text, ",") {
+		e, ok := events[strings.ToLower(strings.TrimSpace(word))]
+		if !ok {
+			return nil, false
+		}
+		if e.phase != "" && !slices.Contains(given, e) {
+			given = append(given, e)
+		}
+	}
+	for _, e := range given {
+		phase := e.phase
+		// That of an installation and that of an upgrade are both of one sync or another.
+		if e.always != "" && slices.ContainsFunc(given, func(other event) bool { return other.always == e.always && other != e }) {
+			phase = e.always
+		}
+		if !slices.Contains(phases, phase) {
+			phases = append(phases, phase)
+		}
+	}
+	return phases, true
 }
 
 // deletePolicy is what becomes of a hook's object; as in Helm, one that says nothing

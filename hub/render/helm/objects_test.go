@@ -18,17 +18,20 @@ func TestHooksAreMappedOntoPhasesPoliciesAndWaves(t *testing.T) {
 		left               bool // out
 	}{
 		{"no hook", `{a: b}`, "", "", "", false},
-		{"before an installation", `{helm.sh/hook: pre-install}`, "PreSync", "BeforeHookCreation", "", false},
-		{"several events of one phase", `{helm.sh/hook: "pre-install, PRE-UPGRADE"}`, "PreSync", "BeforeHookCreation", "", false},
-		{"events of several phases", `{helm.sh/hook: "post-install,pre-delete"}`, "PostSync,PreDelete", "BeforeHookCreation", "", false},
-		{"an event and a test", `{helm.sh/hook: "test,post-upgrade"}`, "PostSync", "BeforeHookCreation", "", false},
+		{"before an installation", `{helm.sh/hook: pre-install}`, "PreInstall", "BeforeHookCreation", "", false},
+		{"before an upgrade", `{helm.sh/hook: pre-upgrade}`, "PreUpgrade", "BeforeHookCreation", "", false},
+		{"before both is before each sync", `{helm.sh/hook: "pre-install, PRE-UPGRADE"}`, "PreSync", "BeforeHookCreation", "", false},
+		{"events of several phases", `{helm.sh/hook: "post-install,pre-delete,post-upgrade"}`, "PostSync,PreDelete", "BeforeHookCreation", "", false},
+		{"an event and a test", `{helm.sh/hook: "test,post-upgrade"}`, "PostUpgrade", "BeforeHookCreation", "", false},
 		{"a test", `{helm.sh/hook: test}`, "", "", "", true},
+		{"a rollback, which is a sync here", `{helm.sh/hook: "pre-rollback,pre-upgrade"}`, "Rollback,PreUpgrade", "BeforeHookCreation", "", false},
+		{"convoy's own annotation before Helm's", `{helm.sh/hook: pre-install, convoy.kumodo.io/hook: PostSync}`, "PostSync", "", "", false},
 		{"a test of Helm 2", `{helm.sh/hook: test-success}`, "", "", "", true},
 		{"a word that nobody knows", `{helm.sh/hook: "pre-install,crd-install"}`, "", "", "", true},
-		{"a weight", `{helm.sh/hook: pre-install, helm.sh/hook-weight: "-7"}`, "PreSync", "BeforeHookCreation", "-7", false},
-		{"a weight that is no number", `{helm.sh/hook: pre-install, helm.sh/hook-weight: heavy}`, "PreSync", "BeforeHookCreation", "", false},
-		{"a wave of its own before its weight", `{helm.sh/hook: pre-install, helm.sh/hook-weight: "5", convoy.kumodo.io/sync-wave: "3"}`, "PreSync", "BeforeHookCreation", "3", false},
-		{"several policies", `{helm.sh/hook: pre-install, helm.sh/hook-delete-policy: "hook-succeeded, hook-failed"}`, "PreSync", "HookSucceeded,HookFailed", "", false},
+		{"a weight", `{helm.sh/hook: pre-install, helm.sh/hook-weight: "-7"}`, "PreInstall", "BeforeHookCreation", "-7", false},
+		{"a weight that is no number", `{helm.sh/hook: pre-install, helm.sh/hook-weight: heavy}`, "PreInstall", "BeforeHookCreation", "", false},
+		{"a wave of its own before its weight", `{helm.sh/hook: pre-install, helm.sh/hook-weight: "5", convoy.kumodo.io/sync-wave: "3"}`, "PreInstall", "BeforeHookCreation", "3", false},
+		{"several policies", `{helm.sh/hook: pre-install, helm.sh/hook-delete-policy: "hook-succeeded, hook-failed"}`, "PreInstall", "HookSucceeded,HookFailed", "", false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -88,7 +88,11 @@ func read(kind v1alpha1.MutationType, text string, w *world) (body, error) {
 	}
 	switch kind {
 	case v1alpha1.MutationGoTemplate:
-		return newTemplateBody(text, w)
+		b, err := newTemplateBody(text, w)
+		if err != nil {
+			return nil, err // no body, where a nil *templateBody would be one
+		}
+		return b, nil
 	case v1alpha1.MutationMergePatch:
 		return newMergeBody(text)
 	case v1alpha1.MutationJSONPatch:

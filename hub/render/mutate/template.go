@@ -29,7 +29,7 @@ type leaf struct {
 	field    string
 }
 
-func newTemplateBody(text string, w *world) (body, error) {
+func newTemplateBody(text string, w *world) (*templateBody, error) {
 	value, restore, err := parseBody(text)
 	if err != nil {
 		return nil, err
@@ -233,6 +233,9 @@ func (t top) find(key string) (any, bool) {
 	case "self":
 		return self{t.world}, true
 	case "object":
+		if t.subject == nil {
+			return nil, false
+		}
 		return t.subject.native(), true
 	default:
 		return nil, false
@@ -240,7 +243,11 @@ func (t top) find(key string) (any, bool) {
 }
 
 func (t top) all() map[string]any {
-	return map[string]any{"cluster": class{t.world, facts.Cluster}.all(), "self": self{t.world}.all(), "object": t.subject.native()}
+	all := map[string]any{"cluster": class{t.world, facts.Cluster}.all(), "self": self{t.world}.all()}
+	if t.subject != nil {
+		all["object"] = t.subject.native()
+	}
+	return all
 }
 
 func (t top) called() string { return "" }
