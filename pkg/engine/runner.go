@@ -51,6 +51,7 @@ var features = map[string]bool{
 	tunnel.FeatureApply: true, tunnel.FeatureRemove: true, tunnel.FeatureRelease: true,
 	tunnel.FeatureSealed: true, tunnel.FeatureReplace: true,
 	tunnel.FeatureImpersonate: true, tunnel.FeaturePermitted: true,
+	tunnel.FeaturePrune: true, tunnel.FeatureBudget: true,
 }
 
 // Features lists what orders may require of this engine, sorted.
@@ -73,6 +74,7 @@ type Runner struct {
 	meter      *metrics
 	namespaces []string // sorted; empty: all
 	slots      chan struct{}
+	lives      chan struct{} // answers to Live that are being made
 	tidyNotify chan struct{}
 
 	mu       sync.Mutex
@@ -121,7 +123,7 @@ func New(o Options) (*Runner, error) {
 	return &Runner{
 		hub: o.HubID, cluster: o.ClusterUID, target: t, discovery: newDiscovery(t),
 		state: o.State, blobs: o.Blobs, out: o.Report, verify: o.Verify, hubTime: o.HubTime, moments: newMoments(o.Clock, o.HubTime),
-		clock: o.Clock, log: o.Logger, meter: meter, slots: make(chan struct{}, maxActive),
+		clock: o.Clock, log: o.Logger, meter: meter, slots: make(chan struct{}, maxActive), lives: make(chan struct{}, maxLives),
 		tidyNotify: make(chan struct{}, 1),
 		releases:   map[string]*release{}, holds: map[string]int{}, interned: map[resource]*resource{},
 		watches: map[scope]*watch{}, namespaces: slices.Sorted(slices.Values(o.Namespaces)),
