@@ -82,6 +82,9 @@ func (rn *Runner) check(order tunnel.Order, held int64) *Refusal {
 	if order.ServiceAccount != "" && !accountForm.MatchString(order.ServiceAccount) {
 		return refuse(v1alpha1.ReasonOrderRefused, fmt.Errorf("%w: service account %s", ErrMalformed, clip(order.ServiceAccount, 100)))
 	}
+	if !propagates(order.Policy.Propagation) {
+		return refuse(v1alpha1.ReasonOrderRefused, fmt.Errorf("%w: propagation %s", ErrMalformed, clip(order.Policy.Propagation, 64)))
+	}
 	switch order.Verb {
 	case tunnel.VerbRemove, tunnel.VerbRelease:
 		return nil

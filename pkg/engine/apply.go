@@ -11,6 +11,7 @@ import (
 	"net/url"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
@@ -175,7 +176,7 @@ func (r *release) takeOver(ctx context.Context, it *item) error {
 // deleteForReplace deletes an object of ours whose immutable field changes, and
 // waits until it is gone.
 func (r *release) deleteForReplace(ctx context.Context, order tunnel.Order, it *item) error {
-	err := r.runner.target.remove(ctx, *it.res, it.id.Namespace, it.id.Name, it.uid, it.rv)
+	err := r.runner.target.remove(ctx, *it.res, it.id.Namespace, it.id.Name, it.uid, it.rv, metav1.DeletePropagationBackground)
 	switch {
 	case apierrors.IsNotFound(err):
 	case apierrors.IsConflict(err):

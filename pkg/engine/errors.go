@@ -48,6 +48,7 @@ var (
 	errStopped     = errors.New("the runner stops")
 	errUnknownKind = errors.New("the cluster does not serve this kind")
 	errRaced       = errors.New("the object kept changing")
+	errHeld        = errors.New("deletions wait to be confirmed")
 )
 
 // renderError says that a render is not what was ordered, or must not be applied.

@@ -14,6 +14,7 @@ const (
 	exceptionDrifted     = "Drifted"
 	exceptionContested   = "Contested"
 	exceptionOrphaned    = "Orphaned"
+	exceptionTerminating = "Terminating"
 	exceptionUnknown     = "Unknown"
 )
 
@@ -22,7 +23,7 @@ func severity(reason string) int {
 	switch reason {
 	case exceptionRejected, exceptionOwned:
 		return 0
-	case exceptionConflict, exceptionImmutable:
+	case exceptionConflict, exceptionImmutable, exceptionTerminating:
 		return 1
 	case exceptionDegraded:
 		return 2

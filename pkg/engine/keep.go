@@ -5,36 +5,143 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/pkg/manifest"
+	"kumodo.io/convoy/pkg/tunnel"
 )
 
-// annotationKeep on a live object keeps it when it leaves the render.
+// Annotations on an object, live or as it was applied last, that keep it when it leaves
+// the render or its Release goes.
 const (
 	annotationKeep = "helm.sh/resource-policy"
 	keepValue      = "keep"
+	pruneNever     = "false" // of v1alpha1.AnnotationPrune
+	annotationArgo = "argocd.argoproj.io/sync-options"
 )
 
-// kept says why an object is not deleted although it left the render, or its
-// Release was: a definition would take everybody's objects with it, a namespace that
-// was there before us too, and with a claim goes data that no render brings back:
-// claims have to be allowed to go.
-func kept(o *object, m meta, created, claims bool) string {
+// Kinds that are kept unless a policy allows them to go.
+const (
+	kindNamespace  = "Namespace"
+	kindDefinition = "CustomResourceDefinition"
+	kindClaim      = "PersistentVolumeClaim"
+)
+
+// deleteRules say what may be deleted, and how.
+type deleteRules struct {
+	allowed     []string // of the kinds that are kept otherwise
+	propagation metav1.DeletionPropagation
+	removal     bool // the Release goes
+}
+
+// rulesOf reads them out of an order. A render of nothing that was permitted takes
+// claims along.
+func rulesOf(order tunnel.Order, nothing bool) deleteRules {
+	rules := deleteRules{
+		allowed: order.Policy.Allowed, propagation: metav1.DeletionPropagation(order.Policy.Propagation),
+		removal: order.Verb == tunnel.VerbRemove,
+	}
+	if rules.propagation == "" {
+		rules.propagation = metav1.DeletePropagationBackground
+	}
+	if nothing {
+		rules.allowed = append(slices.Clone(rules.allowed), kindClaim)
+	}
+	return rules
+}
+
+// propagates says whether a policy of propagation is one that the server knows.
+func propagates(policy string) bool {
+	switch metav1.DeletionPropagation(policy) {
+	case "", metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan:
+		return true
+	}
+	return false
+}
+
+// kept says why an object is not deleted although it left the render, or its Release
+// was deleted: with a definition go all objects of its kind, with a claim its data, with
+// a namespace all that is in it. A namespace that the Release made is its own.
+func (d deleteRules) kept(id manifest.Identity, annotations map[string]string, created bool) string {
 	switch {
-	case isDefinition(o.id):
+	case isDefinition(id) && !slices.Contains(d.allowed, kindDefinition):
 		return "deleting a definition would delete all objects of its kind"
-	case isNamespace(o.id) && !created:
+	case isNamespace(id) && !created && !slices.Contains(d.allowed, kindNamespace):
 		return "the namespace was there before it was first applied"
-	case o.id.Group == "" && o.id.Kind == "PersistentVolumeClaim" && !claims:
+	case isClaim(id) && !slices.Contains(d.allowed, kindClaim):
 		return "deleting a claim would delete its data"
-	case m.Annotations[annotationKeep] == keepValue:
+	}
+	return d.annotated(annotations)
+}
+
+// annotated says which annotation keeps an object.
+func (d deleteRules) annotated(annotations map[string]string) string {
+	switch {
+	case strings.EqualFold(annotations[v1alpha1.AnnotationPrune], pruneNever):
+		return "annotation " + v1alpha1.AnnotationPrune
+	case strings.EqualFold(strings.TrimSpace(annotations[annotationKeep]), keepValue):
 		return "annotation " + annotationKeep
 	}
+	for option := range strings.SplitSeq(annotations[annotationArgo], ",") {
+		switch strings.TrimSpace(option) {
+		case "Prune=false", "Prune=confirm":
+			return "annotation " + annotationArgo
+		case "Delete=false", "Delete=confirm":
+			if d.removal {
+				return "annotation " + annotationArgo
+			}
+		}
+	}
 	return ""
+}
+
+// keepMarks are what a line of a render must hold for an annotation to keep its object.
+var keepMarks = [][]byte{[]byte(v1alpha1.AnnotationPrune), []byte(annotationKeep), []byte(annotationArgo)}
+
+// renderedKeeps says which objects were annotated to be kept when they were applied
+// last, though they may not be any more where they live. A render that is not there any
+// longer says nothing.
+func (r *release) renderedKeeps(ctx context.Context, objects []*object, rules deleteRules) (map[*object]string, error) {
+	lines := map[*Render]map[int32]*object{}
+	r.mu.Lock()
+	for _, o := range objects {
+		if o.render == nil {
+			continue
+		}
+		if lines[o.render] == nil {
+			lines[o.render] = map[int32]*object{}
+		}
+		lines[o.render][o.line] = o
+	}
+	r.mu.Unlock()
+	keeps := map[*object]string{}
+	for render, wanted := range lines {
+		err := r.contents(ctx, render, func(line int32) bool { return wanted[line] != nil }, func(e *manifest.Entry) (bool, error) {
+			o := wanted[int32(e.Line)]
+			if e.Digest != o.digest || !holdsAny(e.Raw, keepMarks) {
+				return true, nil
+			}
+			content, err := e.Object()
+			if err != nil {
+				return false, err
+			}
+			if why := rules.annotated(annotationTexts(content)); why != "" {
+				keeps[o] = why
+			}
+			return true, nil
+		})
+		if err != nil && !errors.Is(err, ErrNotStored) {
+			return nil, fmt.Errorf("read what was applied last: %w", err)
+		}
+	}
+	return keeps, nil
 }
 
 // keep lets go of an object that is not deleted, and says why.
@@ -45,13 +152,18 @@ func (r *release) keep(ctx context.Context, o *object, why string) error {
 	r.log.Info("object kept", "object", o.id.String(), "why", why)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.leaveLocked(fmt.Sprintf("kept %s: %s", o.id, why))
+	r.dropLocked(o)
+	return nil
+}
+
+// leaveLocked notes what was left behind.
+func (r *release) leaveLocked(what string) {
 	if r.leftBehind == "" {
-		r.leftBehind = clip(fmt.Sprintf("kept %s: %s", o.id, why), maxMessage-20)
+		r.leftBehind = clip(what, maxMessage-20)
 	} else {
 		r.alsoLeft++
 	}
-	r.dropLocked(o)
-	return nil
 }
 
 // leftLocked tells what was kept although it should have gone.
@@ -62,7 +174,9 @@ func (r *release) leftLocked() string {
 	return r.leftBehind
 }
 
-func isNamespace(id manifest.Identity) bool { return id.Group == "" && id.Kind == "Namespace" }
+func isNamespace(id manifest.Identity) bool { return id.Group == "" && id.Kind == kindNamespace }
+
+func isClaim(id manifest.Identity) bool { return id.Group == "" && id.Kind == kindClaim }
 
 // unmark takes our label and annotation off an object, if it is the one that we
 // applied and still ours. Its fields stay as they are.

@@ -64,6 +64,13 @@ const (
 	// counterBlock is how many report counters one write to State reserves.
 	counterBlock = 100000
 
+	// defaultBudgetCount objects, or defaultBudgetPercent of those of the last render,
+	// whichever is more, are deleted by one sync that nobody confirmed, if the order says
+	// nothing else. maxHeldObjects of a list that waits are named.
+	defaultBudgetCount   = 20
+	defaultBudgetPercent = 50
+	maxHeldObjects       = 10
+
 	// maxExceptions and maxMessage of a report.
 	maxExceptions = 64
 	maxMessage    = 512
@@ -85,6 +92,12 @@ const (
 	// removeGrace is how long a removal waits for a Release of the same name that may
 	// have been made anew: both arrive together when a cluster comes back.
 	removeGrace = 300 * time.Millisecond
+
+	// maxHooks of one render; maxHookRuns are kept of a Release and reported, and no
+	// more than maxHookRecords, whatever they left on the cluster.
+	maxHooks       = 256
+	maxHookRuns    = 32
+	maxHookRecords = 512
 
 	// maxAhead is how far a sequence may be ahead of the hub's time.
 	maxAhead = 24 * time.Hour

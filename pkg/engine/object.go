@@ -35,6 +35,8 @@ type object struct {
 	entryGone bool // our entry in managedFields is gone
 	created   bool // it did not exist before it was first applied
 	orphaned  bool
+	// leaving: it was let through to be deleted, and is not repaired any more.
+	leaving *leaving
 	health    health
 	why       string // of the health, when not healthy
 
@@ -43,6 +45,8 @@ type object struct {
 	problem *problem
 	since   time.Time // of what makes it an exception
 	contest *contest
+	// sight is set of the object of a hook, which is only watched.
+	sight *sight
 }
 
 // problem is what stands in the way of an object.
@@ -53,7 +57,7 @@ type problem struct {
 
 // drifted says whether an applied object is not as it was after our last apply.
 func (o *object) drifted() bool {
-	return o.applied && o.foreign == "" && o.seen && (o.missing || o.entryGone || o.other != "" || o.live != o.want)
+	return o.applied && o.leaving == nil && o.foreign == "" && o.seen && (o.missing || o.entryGone || o.other != "" || o.live != o.want)
 }
 
 // inSync says whether an object was seen as we applied it.

@@ -10,6 +10,10 @@ import (
 // observe takes in the live state of an object that is ours, from a watch, a list
 // or an answer. What is older than what was seen is left out.
 func (r *release) observe(o *object, live map[string]any) {
+	if o.sight != nil {
+		r.observeHook(o, live)
+		return
+	}
 	h, why := judge(live)
 	p, entry := project(live)
 	uid, rv := metaText(live, "uid"), parseVersion(metaText(live, "resourceVersion"))
@@ -42,6 +46,10 @@ func (r *release) observe(o *object, live map[string]any) {
 
 // vanished takes in that an object is gone: uid names the one that is, rv when.
 func (r *release) vanished(o *object, uid string, rv uint64) {
+	if o.sight != nil {
+		r.vanishedHook(o, uid)
+		return
+	}
 	now := r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,6 +64,7 @@ func (r *release) vanished(o *object, uid string, rv uint64) {
 	}
 	delete(r.kept, o)
 	r.reviewLocked(o, before, now)
+	r.liftedLocked(o)
 }
 
 // accept takes in the answer to our own apply: from now on this is how it must be.

@@ -3,12 +3,9 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -55,16 +52,27 @@ func (r *release) prune(ctx context.Context, order tunnel.Order, p *plan) error 
 	stale := r.stale(p)
 	if order.Policy.PruneOrphaned {
 		// An empty render is here only because it was allowed to prune all.
-		return r.deleteObjects(ctx, order, stale, p.count == 0, r.now().Add(timeoutOf(order)))
+		rules := rulesOf(order, p.count == 0)
+		held, err := r.withinBudget(ctx, order, stale, rules)
+		if err != nil {
+			return err
+		}
+		if held != nil {
+			return r.holdPrune(ctx, order, held)
+		}
+		r.lift()
+		return r.deleteObjects(ctx, order, stale, rules)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.liftLocked()
 	for _, o := range stale {
 		if !o.applied && o.uid == "" {
 			r.dropLocked(o) // only ever intended
 			continue
 		}
 		before := o.view()
+		o.leaving = nil
 		if !o.orphaned {
 			o.orphaned, o.since = true, r.now()
 		}
@@ -76,6 +84,7 @@ func (r *release) prune(ctx context.Context, order tunnel.Order, p *plan) error 
 // removeAll carries out a remove order: it deletes what the inventory names.
 func (r *release) removeAll(ctx context.Context, order tunnel.Order) error {
 	r.begin(v1alpha1.OperationRemove, order)
+	r.lift()
 	if err := r.save(ctx); err != nil {
 		return r.failSync(ctx, order, err, v1alpha1.ReasonUnknown)
 	}
@@ -88,7 +97,7 @@ func (r *release) removeAll(ctx context.Context, order tunnel.Order) error {
 		all = append(all, o)
 	}
 	r.mu.Unlock()
-	if err := r.deleteObjects(ctx, order, all, false, r.now().Add(timeoutOf(order))); err != nil {
+	if err := r.deleteObjects(ctx, order, all, rulesOf(order, false)); err != nil {
 		return r.failSync(ctx, order, err, v1alpha1.ReasonPruneFailed)
 	}
 	return r.finishLast(ctx, order)
@@ -97,6 +106,7 @@ func (r *release) removeAll(ctx context.Context, order tunnel.Order) error {
 // releaseAll carries out a release order: everything stays, without our marks.
 func (r *release) releaseAll(ctx context.Context, order tunnel.Order) error {
 	r.begin(v1alpha1.OperationRelease, order)
+	r.lift()
 	if err := r.save(ctx); err != nil {
 		return r.failSync(ctx, order, err, v1alpha1.ReasonUnknown)
 	}
@@ -111,7 +121,16 @@ func (r *release) releaseAll(ctx context.Context, order tunnel.Order) error {
 		if err := r.checkpoint(ctx, order); err != nil {
 			return err
 		}
-		if err := r.unmark(ctx, o); err != nil {
+		err := r.unmark(ctx, o)
+		if apierrors.IsForbidden(err) && order.ServiceAccount != "" {
+			// Letting go must not depend on the rights of an account that may be gone. A
+			// mark whose Release is gone holds nothing.
+			r.mu.Lock()
+			r.leaveLocked(fmt.Sprintf("the marks on %s stay: %s", o.id, explain(err, false)))
+			r.mu.Unlock()
+			err = nil
+		}
+		if err != nil {
 			failures = append(failures, fmt.Errorf("%s: %w", o.id, err))
 			continue
 		}
@@ -133,167 +152,6 @@ func (r *release) finishLast(ctx context.Context, order tunnel.Order) error {
 	left := r.leftLocked()
 	r.mu.Unlock()
 	return r.end(ctx, order, tunnel.Finding{Status: tunnel.True, Reason: v1alpha1.ReasonApplied, Message: left}, nil)
-}
-
-// deleteObjects deletes objects against the order of waves and kinds. Before a lower
-// wave is begun the objects of the one above are gone.
-func (r *release) deleteObjects(ctx context.Context, order tunnel.Order, objects []*object, claims bool, deadline time.Time) error {
-	slices.SortFunc(objects, func(a, b *object) int {
-		return -cmp.Or(cmp.Compare(a.wave, b.wave), cmp.Compare(tierOf(a.id.Group, a.id.Kind), tierOf(b.id.Group, b.id.Kind)),
-			cmp.Compare(a.id.String(), b.id.String()))
-	})
-	for start := 0; start < len(objects); {
-		end := start
-		for end < len(objects) && objects[end].wave == objects[start].wave {
-			end++
-		}
-		if err := r.deleteWave(ctx, order, objects[start:end], claims, deadline); err != nil {
-			return err
-		}
-		start = end
-	}
-	return nil
-}
-
-// deletion is one object on its way out.
-type deletion struct {
-	o      *object
-	claims bool // claims go too
-	asked  bool
-	why    string // it is still there
-}
-
-func (r *release) deleteWave(ctx context.Context, order tunnel.Order, objects []*object, claims bool, deadline time.Time) error {
-	open := make([]*deletion, len(objects))
-	for i, o := range objects {
-		open[i] = &deletion{o: o, claims: claims}
-	}
-	for attempt := 0; ; attempt++ {
-		left := open[:0]
-		for _, d := range open {
-			if err := r.checkpoint(ctx, order); err != nil {
-				return err
-			}
-			gone, err := r.deleteOne(ctx, d)
-			if err != nil {
-				if ctx.Err() != nil {
-					return errStopped
-				}
-				if c := classify(err, surroundings{}); c == rejected || c == invalid {
-					return fmt.Errorf("delete %s: %w", d.o.id, err)
-				}
-				d.why = explain(err, false)
-			}
-			if !gone {
-				left = append(left, d)
-			}
-		}
-		open = left
-		if len(open) == 0 {
-			r.showBlocked("")
-			return nil
-		}
-		first := open[0]
-		blocked := clip(fmt.Sprintf("waiting for %s to be gone: %s", first.o.id, first.why), maxMessage)
-		r.showBlocked(blocked)
-		if !r.now().Before(deadline) {
-			return &waveError{finding: tunnel.Finding{Status: tunnel.False, Reason: v1alpha1.ReasonPruneFailed, Message: blocked}}
-		}
-		at := r.now().Add(backoff(attempt, objectRetryMin/4, goneRecheck))
-		if deadline.Before(at) {
-			at = deadline
-		}
-		if _, err := r.waitUntil(ctx, order, at, func() bool { return r.anyGone(open) }); err != nil {
-			return err
-		}
-	}
-}
-
-// anyGone says whether a watch has seen one of them go.
-func (r *release) anyGone(open []*deletion) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, d := range open {
-		if d.asked && d.o.missing {
-			return true
-		}
-	}
-	return false
-}
-
-// deleteOne asks for the deletion of one object, once, if it is the one that we
-// applied and still ours; and says whether there is nothing left to do.
-func (r *release) deleteOne(ctx context.Context, d *deletion) (gone bool, err error) {
-	o := d.o
-	res, err := r.resource(ctx, o)
-	if err != nil {
-		if kindGone(err) {
-			r.drop(o)
-			return true, nil
-		}
-		return false, err
-	}
-	m, err := r.runner.target.look(ctx, res, o.id.Namespace, o.id.Name)
-	if apierrors.IsNotFound(err) {
-		r.drop(o)
-		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	r.mu.Lock()
-	uid, created := o.uid, o.created
-	r.mu.Unlock()
-	if (uid != "" && m.UID != uid) || m.Annotations[v1alpha1.AnnotationOwner] != r.marks.owner {
-		// Not the object that we applied, or no longer ours: none of our business.
-		r.drop(o)
-		return true, nil
-	}
-	if keep := kept(o, m, created, d.claims); keep != "" {
-		return true, r.keep(ctx, o, keep)
-	}
-	if m.Deletion != nil || d.asked {
-		d.asked = true
-		d.why = "is being deleted"
-		if len(m.Finalizers) > 0 {
-			d.why += ", held by finalizer " + joinFields(m.Finalizers)
-		}
-		return false, nil
-	}
-	if isNamespace(o.id) {
-		other, err := r.stranger(ctx, o.id.Name)
-		if err != nil {
-			// Taken for occupied, until it can be told.
-			d.why = "it cannot be told whether others have objects in it: " + explain(err, false)
-			return false, nil //nolint:nilerr // it is the reason to wait, and shown
-		}
-		if other != "" {
-			return true, r.keep(ctx, o, "others have objects in it, as "+other)
-		}
-	}
-	err = r.runner.target.remove(ctx, res, o.id.Namespace, o.id.Name, m.UID, m.ResourceVersion)
-	switch {
-	case apierrors.IsNotFound(err):
-		r.drop(o)
-		return true, nil
-	case apierrors.IsConflict(err):
-		d.why = "it changed meanwhile"
-		return false, nil
-	case err != nil:
-		return false, err
-	}
-	d.asked, d.why = true, "is being deleted"
-	if len(m.Finalizers) == 0 && instantly(o) {
-		r.drop(o)
-		return true, nil
-	}
-	return false, nil
-}
-
-// instantly says whether an object without finalizers is gone when the server has
-// answered: kinds without a grace period.
-func instantly(o *object) bool {
-	return o.id.Group != "" || (o.id.Kind != "Pod" && o.id.Kind != "Namespace")
 }
 
 // resource says where an object of the inventory lives now: a definition may have

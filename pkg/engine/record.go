@@ -25,6 +25,9 @@ type Record struct {
 	Counter   int64             `json:"counter"`
 	Operation *tunnel.Operation `json:"operation,omitempty"`
 	Inventory []Entry           `json:"inventory,omitempty"`
+	Hooks     *Hooks            `json:"hooks,omitempty"`
+	// Held are deletions that wait to be confirmed; all else of their order is applied.
+	Held *tunnel.HeldPrune `json:"held,omitempty"`
 }
 
 // Render names the layers of a render, and the sequence of the order it came with.
@@ -35,6 +38,8 @@ type Render struct {
 	// Account that it was applied as, as <namespace>:<name>; empty: our own.
 	Account string `json:"account,omitempty"`
 	Sequence  int64         `json:"sequence"`
+	// Hooks: those of it are run; without, they are ordinary objects.
+	Hooks bool `json:"hooks,omitempty"`
 }
 
 // Entry is one object that is ours, or is about to become ours.
@@ -56,4 +61,6 @@ type Entry struct {
 	Created bool `json:"created,omitempty"`
 	// Orphaned: it left the render and was not pruned.
 	Orphaned bool `json:"orphaned,omitempty"`
+	// Leaving: it was let through to be deleted.
+	Leaving bool `json:"leaving,omitempty"`
 }

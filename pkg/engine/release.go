@@ -49,6 +49,10 @@ type release struct {
 	applied *Render
 	attempt *Render
 	total   int // objects in the wanted render
+	// round is the way through the hooks' phases that is under way or was last; nil: none.
+	// runs of hooks, oldest first, each changed under mu only.
+	round *HookRound
+	runs  []*HookRun
 
 	// What the report says.
 	finding  tunnel.Finding // of Applied
@@ -62,6 +66,7 @@ type release struct {
 	refusal    *tunnel.Finding
 	refused    int64
 	done       bool
+	held       *tunnel.HeldPrune // deletions that wait to be confirmed
 
 	dirty       bool
 	reportedAt  time.Time
@@ -257,6 +262,9 @@ func (r *release) carryOut(ctx context.Context) {
 		return
 	}
 	pause := backoff(r.retries, retryMin, retryMax)
+	if isHeld(err) {
+		pause = retryMax // for a person, who sends a new order
+	}
 	r.retries++
 	r.retryAt = r.now().Add(pause)
 	log.Info("operation failed, will be tried again", "verb", order.Verb, "after", pause, "reason", r.finding.Reason, "error", err.Error())

@@ -69,7 +69,7 @@ func fingerprint(out tunnel.Report) ([32]byte, error) {
 func (r *release) buildLocked() tunnel.Report {
 	out := tunnel.Report{
 		Release: r.ref, Sequence: r.order.Sequence, Applied: r.finding, Done: r.done,
-		Refused: r.refusal, RefusedSequence: r.refused,
+		Refused: r.refusal, RefusedSequence: r.refused, Held: r.held,
 	}
 	if r.applied != nil {
 		out.AppliedRef = r.applied.Objects.Digest
@@ -111,6 +111,13 @@ func (r *release) tallyLocked(out *tunnel.Report) tally {
 		if o.orphaned {
 			out.Counts.Orphaned++
 			add(o, exceptionOrphaned, "left the render and was not pruned")
+			continue
+		}
+		if o.leaving != nil && o.problem == nil {
+			if o.leaving.why != "" && !o.missing {
+				add(o, exceptionTerminating, o.leaving.why)
+				out.Exceptions[len(out.Exceptions)-1].Since = r.runner.moments.told(o.leaving.since)
+			}
 			continue
 		}
 		if o.applied {
@@ -280,11 +287,12 @@ func (r *release) save(ctx context.Context) error {
 	record := &Record{
 		UID: r.uid, Release: r.ref, Order: r.signed, Applied: r.applied, Attempt: r.attempt,
 		Done: r.done, Counter: r.reserved, Operation: r.runner.moments.operation(r.op), Inventory: make([]Entry, 0, len(r.objects)),
+		Held: r.held,
 	}
 	for _, o := range r.sortedLocked() {
 		e := Entry{
 			Identity: o.id, Version: o.version, Wave: o.wave, Line: int(o.line), Digest: o.digest,
-			UID: o.uid, Created: o.created, Orphaned: o.orphaned,
+			UID: o.uid, Created: o.created, Orphaned: o.orphaned, Leaving: o.leaving != nil,
 		}
 		if o.applied {
 			e.Hash = o.want.String()

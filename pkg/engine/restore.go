@@ -106,6 +106,9 @@ func (r *release) restoreLocked(record *Record) {
 			id: e.Identity, version: e.Version, wave: e.Wave, line: int32(e.Line), digest: e.Digest,
 			render: renders[e.Render], uid: e.UID, created: e.Created, orphaned: e.Orphaned, since: r.now(),
 		}
+		if e.Leaving {
+			o.leaving = &leaving{since: r.now()}
+		}
 		if want, ok := parseProjection(e.Hash); ok && o.render != nil {
 			o.want, o.applied = want, true
 		}
@@ -138,6 +141,19 @@ func (r *release) restoreLocked(record *Record) {
 		for _, o := range r.objects {
 			if o.orphaned {
 				r.total--
+			}
+		}
+		return
+	}
+	if record.Held != nil && record.Held.Sequence == order.Sequence && record.Attempt != nil {
+		// All but the deletions was done. They are looked at again after a while.
+		r.held, r.handled, r.settled = record.Held, order.Sequence, true
+		r.finding = heldFinding(record.Held)
+		r.retryAt, r.retries = r.now().Add(retryMax), 1
+		r.inventoryNew = true
+		for _, o := range r.objects {
+			if o.render == record.Attempt {
+				r.total++
 			}
 		}
 		return

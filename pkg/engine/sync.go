@@ -55,6 +55,7 @@ func (r *release) sync(ctx context.Context, order tunnel.Order) error {
 		r.showProblems(p)
 		return r.end(ctx, order, finding, errors.New(finding.Message))
 	}
+	r.stay(p)
 	if !p.done(r, render) {
 		r.intendAll(p, render)
 		if err := r.save(ctx); err != nil {
@@ -260,6 +261,9 @@ func (r *release) intend(p *plan, it *item) *object {
 // was applied last.
 func (r *release) finishSync(ctx context.Context, order tunnel.Order, p *plan) error {
 	if err := r.prune(ctx, order, p); err != nil {
+		if isHeld(err) {
+			return err // told already, and nothing to try again
+		}
 		return r.failSync(ctx, order, err, v1alpha1.ReasonPruneFailed)
 	}
 	r.mu.Lock()

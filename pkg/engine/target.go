@@ -293,8 +293,7 @@ func (t *target) patch(ctx context.Context, r resource, namespace, name, content
 }
 
 // remove deletes exactly the object with that UID and resource version.
-func (t *target) remove(ctx context.Context, r resource, namespace, name, uid, resourceVersion string) error {
-	policy := metav1.DeletePropagationBackground
+func (t *target) remove(ctx context.Context, r resource, namespace, name, uid, resourceVersion string, policy metav1.DeletionPropagation) error {
 	body, err := json.Marshal(metav1.DeleteOptions{
 		TypeMeta:          metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: "v1"},
 		Preconditions:     &metav1.Preconditions{UID: ptrTo(uidOf(uid)), ResourceVersion: &resourceVersion},

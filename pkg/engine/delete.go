@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+// deletion is one object on its way out.
+type deletion struct {
+	o        *object
+	rules    deleteRules
+	rendered string // why what was applied last says that it stays; empty: it does not
+	asked    bool
+	why      string // it is still there
+}
+
+// leaving is what is known of an object that was let through to be deleted.
+type leaving struct {
+	since time.Time
+	why   string // it is still there; empty: its deletion was not asked for yet
+}
+
+// deleteObjects deletes objects against the order of waves and kinds. Before a lower
+// wave is begun the objects of the one above are gone. From the first on none of them
+// is repaired any more, whatever happens in between.
+func (r *release) deleteObjects(ctx context.Context, order tunnel.Order, objects []*object, rules deleteRules) error {
+	if len(objects) == 0 {
+		return nil
+	}
+	rendered, err := r.renderedKeeps(ctx, objects, rules)
+	if err != nil {
+		return err
+	}
+	if r.condemn(objects) {
+		// A restart in between must know that these were let through.
+		if err := r.save(ctx); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(objects, func(a, b *object) int {
+		return -cmp.Or(cmp.Compare(a.wave, b.wave), cmp.Compare(tierOf(a.id.Group, a.id.Kind), tierOf(b.id.Group, b.id.Kind)),
+			cmp.Compare(a.id.String(), b.id.String()))
+	})
+	deadline := r.now().Add(timeoutOf(order))
+	for start := 0; start < len(objects); {
+		end := start
+		for end < len(objects) && objects[end].wave == objects[start].wave {
+			end++
+		}
+		open := make([]*deletion, 0, end-start)
+		for _, o := range objects[start:end] {
+			open = append(open, &deletion{o: o, rules: rules, rendered: rendered[o]})
+		}
+		if err := r.deleteWave(ctx, order, open, deadline); err != nil {
+			return err
+		}
+		start = end
+	}
+	return nil
+}
+
+// condemn notes that objects were let through to be deleted, and says whether that
+// has to be written down.
+func (r *release) condemn(objects []*object) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	news := false
+	for _, o := range objects {
+		if o.leaving != nil {
+			continue
+		}
+		before := o.view()
+		o.leaving = &leaving{since: r.now()}
+		r.reviewLocked(o, before, r.now())
+		news = true
+	}
+	return news
+}
+
+// stay takes back that objects of a plan were let through to be deleted: the newest
+// render has them again.
+func (r *release) stay(p *plan) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, it := range p.items {
+		if o := r.objects[it.id]; o != nil && o.leaving != nil {
+			before := o.view()
+			o.leaving = nil
+			r.reviewLocked(o, before, r.now())
+		}
+	}
+}
+
+// deleteWave asks for the deletion of the objects of one wave, kinds that others need
+// last, and waits until all are really gone.
+func (r *release) deleteWave(ctx context.Context, order tunnel.Order, open []*deletion, deadline time.Time) error {
+	for attempt := 0; ; attempt++ {
+		left, err := r.deletePass(ctx, order, open)
+		if err != nil {
+			return err
+		}
+		open = left
+		if len(open) == 0 {
+			r.showBlocked("")
+			return nil
+		}
+		first := open[0]
+		blocked := clip(fmt.Sprintf("waiting for %s to be gone: %s", first.o.id, first.why), maxMessage-20)
+		if more := len(open) - 1; more > 0 {
+			blocked = fmt.Sprintf("%s (and %d more)", blocked, more)
+		}
+		r.showBlocked(blocked)
+		if !r.now().Before(deadline) {
+			return &waveError{finding: tunnel.Finding{Status: tunnel.False, Reason: v1alpha1.ReasonPruneFailed, Message: blocked}}
+		}
+		at := r.now().Add(backoff(attempt, objectRetryMin/4, goneRecheck))
+		if deadline.Before(at) {
+			at = deadline
+		}
+		if _, err := r.waitUntil(ctx, order, at, func() bool { return r.anyGone(open) }); err != nil {
+			return err
+		}
+	}
+}
+
+// deletePass goes over the objects of a wave once, those of one step in parallel, and
+// returns those that are still there. One that cannot be deleted does not keep the
+// others: all are asked for before the first failure is told.
+func (r *release) deletePass(ctx context.Context, order tunnel.Order, open []*deletion) (left []*deletion, err error) {
+	gone := make([]bool, len(open))
+	failures := make([]error, len(open))
+	for start := 0; start < len(open); {
+		end := start
+		for end < len(open) && tierOf(open[end].o.id.Group, open[end].o.id.Kind) == tierOf(open[start].o.id.Group, open[start].o.id.Kind) {
+			end++
+		}
+		if err := r.checkpoint(ctx, order); err != nil {
+			return nil, err
+		}
+		var group errgroup.Group
+		group.SetLimit(maxParallel)
+		for i := start; i < end; i++ {
+			group.Go(func() error {
+				if r.checkpoint(ctx, order) == nil {
+					gone[i], failures[i] = r.deleteOne(ctx, open[i])
+				}
+				return nil
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return nil, err
+		}
+		start = end
+	}
+	if err := r.checkpoint(ctx, order); err != nil {
+		return nil, err
+	}
+	var refused []string
+	for i, d := range open {
+		if failure := failures[i]; failure != nil {
+			d.why = explain(failure, false)
+			if c := classify(failure, surroundings{}); c == rejected || c == invalid {
+				refused = append(refused, d.o.id.String()+": "+clip(d.why, 200))
+				r.note(d.o, &problem{reason: exceptionRejected, message: clip("cannot be deleted: "+d.why, maxMessage)})
+			}
+		}
+		if !gone[i] {
+			left = append(left, d)
+		}
+	}
+	if len(refused) > 0 {
+		return nil, &waveError{finding: tunnel.Finding{
+			Status: tunnel.False, Reason: v1alpha1.ReasonPruneFailed,
+			Message: clip("not deleted: "+joinObjects(refused), maxMessage),
+		}}
+	}
+	return left, nil
+}
+
+// note shows what stands in the way of an object.
+func (r *release) note(o *object, p *problem) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := o.view()
+	o.problem = p
+	r.reviewLocked(o, before, r.now())
+}
+
+// anyGone says whether a watch has seen one of them go.
+func (r *release) anyGone(open []*deletion) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, d := range open {
+		if d.asked && d.o.missing {
+			return true
+		}
+	}
+	return false
+}
+
+// deleteOne asks for the deletion of one object, once, if it is the one that we
+// applied and still ours; and says whether there is nothing left to do.
+func (r *release) deleteOne(ctx context.Context, d *deletion) (gone bool, err error) {
+	o := d.o
+	res, err := r.resource(ctx, o)
+	if err != nil {
+		if kindGone(err) {
+			r.drop(o)
+			return true, nil
+		}
+		return false, err
+	}
+	m, err := r.runner.target.look(ctx, res, o.id.Namespace, o.id.Name)
+	if apierrors.IsNotFound(err) {
+		r.drop(o)
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	r.mu.Lock()
+	uid, created := o.uid, o.created
+	r.mu.Unlock()
+	if (uid != "" && m.UID != uid) || m.Annotations[v1alpha1.AnnotationOwner] != r.marks.owner {
+		// Not the object that we applied, or no longer ours: none of our business.
+		r.drop(o)
+		return true, nil
+	}
+	if m.Deletion != nil || d.asked {
+		// Asked for, by whomever: it is waited for, and never asked for again.
+		d.asked = true
+		d.why = "is being deleted"
+		if len(m.Finalizers) > 0 {
+			d.why += ", held by finalizer " + joinFields(m.Finalizers)
+		}
+		r.terminating(o, d.why, m)
+		return false, nil
+	}
+	if keep := d.rules.kept(o.id, m.Annotations, created); keep != "" {
+		return true, r.keep(ctx, o, keep)
+	}
+	if d.rendered != "" {
+		return true, r.keep(ctx, o, d.rendered+", as it was applied")
+	}
+	other, err := r.others(ctx, o, res)
+	switch {
+	case apierrors.IsForbidden(err):
+		return true, r.keep(ctx, o, "it cannot be told whether others have objects that would go with it: "+explain(err, false))
+	case err != nil:
+		// Taken for occupied, until it can be told.
+		d.why = "it cannot be told whether others have objects that would go with it: " + explain(err, false)
+		return false, nil
+	case other != "":
+		return true, r.keep(ctx, o, "others have objects in it, as "+other)
+	}
+	err = r.runner.target.remove(ctx, res, o.id.Namespace, o.id.Name, m.UID, m.ResourceVersion, d.rules.propagation)
+	switch {
+	case apierrors.IsNotFound(err):
+		r.drop(o)
+		return true, nil
+	case apierrors.IsConflict(err):
+		d.why = "it changed meanwhile"
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	d.asked, d.why = true, "is being deleted"
+	if len(m.Finalizers) == 0 && d.rules.instantly(o) {
+		r.drop(o)
+		return true, nil
+	}
+	r.terminating(o, d.why, meta{})
+	return false, nil
+}
+
+// terminating shows that an object is being deleted and still there, since when, and
+// what holds it.
+func (r *release) terminating(o *object, why string, m meta) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if o.leaving == nil {
+		o.leaving = &leaving{since: r.now()}
+	}
+	if o.leaving.why == why {
+		return
+	}
+	if o.leaving.why == "" {
+		o.leaving.since = r.now()
+	}
+	if m.Deletion != nil && m.Deletion.Time.Before(o.leaving.since) {
+		o.leaving.since = m.Deletion.Time
+	}
+	o.leaving.why, o.problem = why, nil
+	r.dirty = true
+	r.wakeLocked()
+}
+
+// liftedLocked is called when an object that was let through is gone: an operation that
+// ended while it waited for such goes on at once when there is none left.
+func (r *release) liftedLocked(o *object) {
+	if o.leaving == nil || o.leaving.why == "" {
+		return
+	}
+	r.dirty = true
+	for _, other := range r.objects {
+		if other.leaving != nil && other.leaving.why != "" && !other.missing {
+			return
+		}
+	}
+	if !r.retryAt.IsZero() {
+		r.retryAt = r.now()
+	}
+	r.wakeLocked()
+}
+
+// instantly says whether an object without finalizers is gone when the server has
+// answered: kinds without a grace period, and not with dependents that go first.
+func (d deleteRules) instantly(o *object) bool {
+	return d.propagation == metav1.DeletePropagationBackground && (o.id.Group != "" || (o.id.Kind != "Pod" && o.id.Kind != "Namespace"))
+}
