@@ -53,6 +53,7 @@ var (
 	_ link.Reporting     = (*enforcer)(nil)
 	_ link.IdentityStore = (*enforcer)(nil)
 	_ link.Holder        = (*enforcer)(nil)
+	_ link.Inspector     = (*enforcer)(nil)
 )
 
 // Load implements link.IdentityStore. It goes on trying while the API server is away.
@@ -198,6 +199,15 @@ func (e *enforcer) Layer(ctx context.Context, digest string) (io.ReadCloser, int
 		err = fmt.Errorf("%w: %w", link.ErrNotHeld, err)
 	}
 	return r, size, err
+}
+
+// Live implements link.Inspector.
+func (e *enforcer) Live(ctx context.Context, uid string, view tunnel.LiveView, yield func(tunnel.LiveObject) error) (tunnel.LiveEnd, error) {
+	runner := e.current()
+	if runner == nil {
+		return tunnel.LiveEnd{}, errNoEngine
+	}
+	return runner.Live(ctx, uid, view, yield) //nolint:wrapcheck // says what it is
 }
 
 // hello describes the agent and its cluster.

@@ -167,7 +167,7 @@ func (a *agent) run(ctx context.Context) error {
 	}
 	backoff := link.RedialBackoff(config.RedialWithin)
 	hub, err = link.New(link.Options{
-		Engine: e, Reporting: e, Holder: e, Identity: e, Token: known.JoinToken, TokenChanged: tokens.Changed(),
+		Engine: e, Reporting: e, Holder: e, Inspector: e, Identity: e, Token: known.JoinToken, TokenChanged: tokens.Changed(),
 		Hello:      func(ctx context.Context) (tunnel.Hello, error) { return e.hello(ctx, version.Version) },
 		GatewayURL: config.GatewayURL, OuterCAFile: config.OuterCAFile, Built: version.Built(),
 		RestartAfter: config.RestartAfter, Backoff: &backoff, Registerer: a.registry,

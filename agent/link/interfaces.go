@@ -44,6 +44,13 @@ type Holder interface {
 	Layer(ctx context.Context, digest string) (io.ReadCloser, int64, error)
 }
 
+// Inspector answers what the hub asks about single objects.
+type Inspector interface {
+	// Live tells how each object of a Release is now. tunnel.ErrNoRelease: it is not
+	// known here.
+	Live(ctx context.Context, releaseUID string, view tunnel.LiveView, yield func(tunnel.LiveObject) error) (tunnel.LiveEnd, error)
+}
+
 // IdentityStore keeps the identity over restarts.
 type IdentityStore interface {
 	// Load returns ErrNoIdentity when there is none.

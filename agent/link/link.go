@@ -30,6 +30,8 @@ type Options struct {
 
 	// Holder gives back what the hub lost. Default: nothing is given back.
 	Holder Holder
+	// Inspector answers for single objects. Default: nothing is answered.
+	Inspector Inspector
 	// TokenChanged carries a value when there may be another token. Nil: while the
 	// hub refuses the agent, Token is asked each Backoff.Look.
 	TokenChanged <-chan struct{}

@@ -23,6 +23,7 @@ func (l *Link) routes() http.Handler {
 		}
 		tunnel.WriteJSON(w, report)
 	})
+	mux.HandleFunc("GET /v1/live/{uid}", l.serveLive)
 	mux.HandleFunc("GET /v1/blobs/{digest}", l.serveLayer)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		tunnel.WriteProblem(w, http.StatusNotFound, tunnel.ReasonNotFound, "this agent does not serve that", 0)

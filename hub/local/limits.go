@@ -38,6 +38,9 @@ const (
 	// maxFetches of layers at once, for all Clusters.
 	maxFetches = 32
 
+	// liveTimeout of one question for live detail.
+	liveTimeout = 30 * time.Second
+
 	// maxKubeconfig that is read.
 	maxKubeconfig = 256 << 10
 	// maxAPIVersions and maxWord bound what a cluster says of itself.

@@ -302,6 +302,19 @@ func (m *Manager) Newest(_ context.Context, cluster tunnel.ClusterID, release ty
 	return &report, nil
 }
 
+// Live asks an engine how the objects of a Release are now, and calls yield for each,
+// the worst first. It fails with ErrNotServed when there is no engine, and with
+// tunnel.ErrNoRelease when it does not know the Release. It takes liveTimeout at most.
+func (m *Manager) Live(ctx context.Context, clusterUID, releaseUID string, view tunnel.LiveView, yield func(tunnel.LiveObject) error) (tunnel.LiveEnd, error) {
+	s, ok := m.served(clusterUID)
+	if !ok {
+		return tunnel.LiveEnd{}, fmt.Errorf("cluster %s: %w", clusterUID, ErrNotServed)
+	}
+	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
+	defer cancel()
+	return s.runner.Live(ctx, releaseUID, view, yield) //nolint:wrapcheck // says what it is
+}
+
 // Fetch opens a layer that an engine holds on its target.
 func (m *Manager) Fetch(ctx context.Context, clusterUID, digest string) (io.ReadCloser, error) {
 	s, ok := m.served(clusterUID)

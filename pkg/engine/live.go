@@ -16,9 +16,6 @@ import (
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
-// ErrUnknownRelease: the Runner has no Release with that UID.
-var ErrUnknownRelease = errors.New("no such Release here")
-
 // ErrUnknownView: nothing of that name can be asked.
 var ErrUnknownView = errors.New("no such view")
 
@@ -33,7 +30,8 @@ type liveRow struct {
 // Live tells how each object of a Release is now, the worst first, and ends as
 // LiveEnd says. The view health costs no call; the view diff makes one read and one dry
 // run for each of the first maxLiveLooks objects that differ, and writes nothing. An
-// answer holds tunnel.MaxLiveBody at most. An error of yield ends it.
+// answer holds tunnel.MaxLiveBody at most. An error of yield ends it;
+// tunnel.ErrNoRelease: there is no such Release here.
 //
 // Values of Secrets, and those that came into the render from one, are masked.
 func (rn *Runner) Live(ctx context.Context, uid string, view tunnel.LiveView, yield func(tunnel.LiveObject) error) (tunnel.LiveEnd, error) {
@@ -44,7 +42,7 @@ func (rn *Runner) Live(ctx context.Context, uid string, view tunnel.LiveView, yi
 	r := rn.releases[uid]
 	rn.mu.Unlock()
 	if r == nil {
-		return tunnel.LiveEnd{}, ErrUnknownRelease
+		return tunnel.LiveEnd{}, tunnel.ErrNoRelease
 	}
 	select {
 	case rn.lives <- struct{}{}:

@@ -79,6 +79,7 @@ const (
 	ReasonTooLong    = "TooLong"
 	ReasonOverloaded = "Overloaded" // come back after Retry-After
 	ReasonNotFound   = "NotFound"
+	ReasonNoRelease  = "NoRelease" // the agent does not know that Release
 	ReasonInternal   = "Internal"
 )
 

@@ -27,6 +27,14 @@ const (
 // Valid says whether it is one of the views.
 func (v LiveView) Valid() bool { return v == LiveHealth || v == LiveDiff }
 
+// What an agent that was asked may answer instead.
+var (
+	// ErrNoRelease: the agent does not know the Release.
+	ErrNoRelease = errors.New("the agent knows no such Release")
+	// ErrNoLive: the agent is older than the question.
+	ErrNoLive = errors.New("the agent is too old to be asked for live detail")
+)
+
 // Masked stands for every value that must not be shown.
 const Masked = "***"
 
