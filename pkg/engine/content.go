@@ -94,9 +94,11 @@ func marked(content map[string]any) bool {
 	if !ok {
 		return false
 	}
-	for field, key := range map[string]string{"labels": v1alpha1.LabelManaged, "annotations": v1alpha1.AnnotationOwner} {
-		if m, ok := metadata[field].(map[string]any); ok {
-			if _, there := m[key]; there {
+	for _, mark := range [][2]string{
+		{"labels", v1alpha1.LabelManaged}, {"annotations", v1alpha1.AnnotationOwner}, {"annotations", v1alpha1.AnnotationHookRun},
+	} {
+		if m, ok := metadata[mark[0]].(map[string]any); ok {
+			if _, there := m[mark[1]]; there {
 				return true
 			}
 		}

@@ -32,10 +32,10 @@ func (r *release) dryRun(ctx context.Context, order tunnel.Order, p *plan) error
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxParallel)
 	err := r.contents(ctx, p.render, func(line int32) bool {
-		it := p.items[line-1]
-		return !it.unchanged && it.class != cannotTell
+		it := p.lines[line-1]
+		return it != nil && !it.unchanged && it.class != cannotTell
 	}, func(e *manifest.Entry) (bool, error) {
-		it := p.items[e.Line-1]
+		it := p.lines[e.Line-1]
 		content, err := e.Object()
 		if err != nil {
 			return false, err

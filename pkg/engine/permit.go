@@ -111,7 +111,7 @@ func (p *plan) forbidden(order tunnel.Order) (tunnel.Finding, bool) {
 		return tunnel.Finding{}, false
 	}
 	bad := false
-	for _, it := range p.items {
+	for _, it := range p.all() {
 		if err := permit(order, it); err != nil {
 			it.fail(rejected, exceptionRejected, err.Error())
 			bad = true

@@ -45,9 +45,12 @@ type item struct {
 // plan is what is to be done for one render.
 type plan struct {
 	render *Render
-	count  int
+	count  int // of items
 	items  []*item
 	waves  []int32
+	// hooks are run, not applied; lines has the items by their line, nil for a hook.
+	hooks []*hook
+	lines []*item
 	// namespaces and kinds that the render itself brings.
 	namespaces map[string]bool
 	kinds      map[groupKind]definition
@@ -154,9 +157,6 @@ func (r *release) plan(ctx context.Context, order tunnel.Order, render *Render) 
 		render: render, count: reader.Header().Count,
 		namespaces: map[string]bool{}, kinds: map[groupKind]definition{},
 	}
-	if p.count == 0 && !order.Policy.AllowEmpty {
-		return nil, refuse(v1alpha1.ReasonEmptyRender, errors.New("the render holds no object; what runs is kept"))
-	}
 	for {
 		entry, err := reader.Next()
 		if errors.Is(err, io.EOF) {
@@ -165,9 +165,13 @@ func (r *release) plan(ctx context.Context, order tunnel.Order, render *Render) 
 		if err != nil {
 			return nil, refuse(v1alpha1.ReasonRenderRefused, err)
 		}
-		if err := p.add(entry); err != nil {
+		if err := p.add(entry, hooked(order)); err != nil {
 			return nil, refuse(v1alpha1.ReasonRenderRefused, err)
 		}
+	}
+	// A render of nothing but hooks would prune all that runs, as an empty one would.
+	if p.count = len(p.items); p.count == 0 && !order.Policy.AllowEmpty {
+		return nil, refuse(v1alpha1.ReasonEmptyRender, errors.New("the render holds no object; what runs is kept"))
 	}
 	for layer, v := range map[string]*verified{render.Objects.Digest: sum, digestOf(render.Sealed): sealedSum} {
 		if v == nil {
@@ -190,12 +194,14 @@ func digestOf(l *tunnel.Layer) string {
 	return l.Digest
 }
 
-// add takes one object of the render into the plan.
-func (p *plan) add(e *manifest.Entry) error {
+// add takes one object of the render into the plan, as a hook if it is one and hooks
+// are run.
+func (p *plan) add(e *manifest.Entry, hooks bool) error {
 	// Few objects have to be looked into here; all others are decoded when it is
 	// their turn.
 	var content map[string]any
-	if isDefinition(e.Identity) || bytes.Contains(e.Raw, []byte(v1alpha1.LabelManaged)) || bytes.Contains(e.Raw, []byte(v1alpha1.AnnotationOwner)) {
+	if isDefinition(e.Identity) || bytes.Contains(e.Raw, []byte(v1alpha1.LabelManaged)) ||
+		bytes.Contains(e.Raw, []byte(v1alpha1.AnnotationOwner)) || bytes.Contains(e.Raw, []byte(v1alpha1.AnnotationHook)) {
 		var err error
 		if content, err = e.Object(); err != nil {
 			return err
@@ -208,7 +214,13 @@ func (p *plan) add(e *manifest.Entry) error {
 		id: e.Identity, version: e.Version, line: int32(e.Line), wave: e.Wave,
 		tier: tierOf(e.Group, e.Kind), digest: e.Digest, written: e.Namespace,
 	}
-	p.items = append(p.items, it)
+	if hooks && content != nil {
+		if is, err := p.addHook(*it, content); err != nil || is {
+			p.lines = append(p.lines, nil)
+			return err
+		}
+	}
+	p.items, p.lines = append(p.items, it), append(p.lines, it)
 	if n := len(p.waves); n == 0 || p.waves[n-1] != e.Wave {
 		if n > 0 && p.waves[n-1] > e.Wave {
 			return fmt.Errorf("%s: the waves are not in order", e.Identity)
@@ -243,7 +255,7 @@ func (p *plan) addKind(content map[string]any, digest string) {
 // resolve finds where the kinds live and gives namespaced objects a namespace.
 func (r *release) resolve(ctx context.Context, order tunnel.Order, p *plan) error {
 	seen := make(map[manifest.Identity]bool, len(p.items))
-	for _, it := range p.items {
+	for _, it := range p.all() {
 		if err := r.locate(ctx, order, p, it); err != nil && !errors.Is(err, errUnknownKind) {
 			if ctx.Err() != nil {
 				return errStopped

@@ -160,7 +160,7 @@ func (r *release) failSync(ctx context.Context, order tunnel.Order, err error, r
 func (p *plan) verdict() (tunnel.Finding, bool) {
 	reason := ""
 	var names []string
-	for _, it := range p.items {
+	for _, it := range p.all() {
 		if it.failed == nil {
 			continue
 		}
@@ -184,7 +184,7 @@ func (p *plan) verdict() (tunnel.Finding, bool) {
 	if len(names) == 0 {
 		return tunnel.Finding{}, false
 	}
-	message := fmt.Sprintf("%d of %d objects refused, nothing applied: %s", len(names), p.count, joinObjects(names))
+	message := fmt.Sprintf("%d of %d objects refused, nothing applied: %s", len(names), p.count+len(p.hooks), joinObjects(names))
 	return tunnel.Finding{Status: tunnel.False, Reason: reason, Message: clip(message, maxMessage)}, true
 }
 
@@ -211,7 +211,7 @@ func (r *release) showProblems(p *plan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.problems = map[manifest.Identity]planned{}
-	for _, it := range p.items {
+	for _, it := range p.all() {
 		if it.failed != nil {
 			r.problems[it.id] = planned{problem: *it.failed, since: now}
 		}

@@ -349,6 +349,14 @@ func (w *watch) take(kind string, raw json.RawMessage) (string, error) {
 	}
 	switch kind {
 	case "DELETED":
+		if t.o.sight != nil {
+			// The last state of a hook's object says whether it had ended before it went.
+			object, err := decode(raw)
+			if err != nil {
+				return "", err
+			}
+			t.r.observe(t.o, object)
+		}
 		t.r.vanished(t.o, m.UID, parseVersion(m.ResourceVersion))
 	case "ADDED", "MODIFIED":
 		if t.r.alreadySeen(t.o, m.UID, parseVersion(m.ResourceVersion)) {

@@ -37,6 +37,10 @@ const (
 	AnnotationHookName    = "convoy.kumodo.io/hook-name"
 	AnnotationHookTimeout = "convoy.kumodo.io/hook-timeout"
 
+	// AnnotationHookRun is set by the engine on the object of a hook: the run that made
+	// it. As the owner keys, no render may carry it.
+	AnnotationHookRun = "convoy.kumodo.io/hook-run"
+
 	// AnnotationPrune, "false" on an object of a render or of the target, keeps it when
 	// it leaves the render and when the Release is removed.
 	AnnotationPrune = "convoy.kumodo.io/prune"

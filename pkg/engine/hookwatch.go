@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/pkg/manifest"
+)
+
+// sight is what watches have seen of the object of a hook. Such an object is seen by
+// the same watches as all others, and never repaired. Guarded by the release's mu.
+type sight struct {
+	run string // of the run that makes it; empty while an earlier object is to go
+	uid string // empty until it is known
+	// outcome is the first final state that was seen; it stays, also when the object
+	// goes afterwards.
+	outcome outcome
+	why     string
+	gone    bool
+}
+
+// outcome of a hook's object.
+type outcome uint8
+
+const (
+	outcomeOpen outcome = iota
+	outcomeDone
+	outcomeFailed
+)
+
+// sighted begins to watch the object of a hook, unsighted ends it.
+func (r *release) sighted(h *hook, s *sight) *object {
+	o := &object{id: h.id, version: h.version, res: h.res, applied: true, sight: s}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.runner.track(o.res, r, o, true)
+	return o
+}
+
+func (r *release) unsighted(o *object) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.runner.untrack(o.res, r, o.id)
+}
+
+// observeHook takes in the live state of a hook's object.
+func (r *release) observeHook(o *object, live map[string]any) {
+	uid := metaText(live, "uid")
+	state, why := outcomeOf(o.id, live)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := o.sight
+	if s.uid == "" && s.run != "" && ownerOf(live) == r.marks.owner && annotationsOf(live)[v1alpha1.AnnotationHookRun] == s.run {
+		s.uid = uid
+	}
+	switch {
+	case s.uid == "":
+		return
+	case s.uid != uid:
+		s.gone = true // another took its name
+	case s.outcome == outcomeOpen:
+		s.outcome, s.why = state, why
+	}
+	r.wakeLocked()
+}
+
+// vanishedHook takes in that a hook's object is gone; an empty uid: a list had none.
+func (r *release) vanishedHook(o *object, uid string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if o.sight.uid == "" || uid != "" && uid != o.sight.uid {
+		return
+	}
+	o.sight.gone = true
+	r.wakeLocked()
+}
+
+// outcomeOf says whether the object of a hook has done what it is there for: a Job or a
+// Pod when it has ended, any other when it is healthy.
+func outcomeOf(id manifest.Identity, live map[string]any) (outcome, string) {
+	switch {
+	case id.Group == "batch" && id.Kind == "Job":
+		return jobOutcome(live)
+	case id.Group == "" && id.Kind == "Pod":
+		return podOutcome(live)
+	}
+	if metaText(live, "deletionTimestamp") != "" {
+		return outcomeOpen, "is being deleted" + finalizersOf(live)
+	}
+	h, why := judge(live)
+	switch h {
+	case healthy:
+		return outcomeDone, ""
+	case degraded:
+		return outcomeFailed, why
+	case healthUnknown, progressing, terminating:
+	}
+	return outcomeOpen, why
+}
+
+func jobOutcome(live map[string]any) (outcome, string) {
+	conditions, _, err := unstructured.NestedSlice(live, "status", "conditions")
+	if err != nil {
+		return outcomeOpen, "its conditions cannot be read"
+	}
+	for _, item := range conditions {
+		c, ok := item.(map[string]any)
+		if !ok || text(c["status"]) != "True" {
+			continue
+		}
+		switch text(c["type"]) {
+		case "Complete":
+			return outcomeDone, ""
+		case "Failed":
+			return outcomeFailed, because(text(c["reason"]), text(c["message"]))
+		}
+	}
+	active, _, err := unstructured.NestedInt64(live, "status", "active")
+	if err != nil {
+		active = 0 // odd, and only told
+	}
+	return outcomeOpen, fmt.Sprintf("has not ended, %d pods active", active)
+}
+
+func podOutcome(live map[string]any) (outcome, string) {
+	status, ok := live["status"].(map[string]any)
+	if !ok {
+		return outcomeOpen, "has not begun"
+	}
+	switch phase := text(status["phase"]); phase {
+	case "Succeeded":
+		return outcomeDone, ""
+	case "Failed":
+		return outcomeFailed, because(text(status["reason"]), text(status["message"]))
+	default:
+		return outcomeOpen, "has not ended, its phase is " + clip(phase, 64)
+	}
+}
+
+// because joins a reason and a message, of which either may be missing.
+func because(reason, message string) string {
+	switch {
+	case reason == "" && message == "":
+		return "it gave no reason"
+	case message == "":
+		return clip(reason, maxMessage)
+	case reason == "":
+		return clip(message, maxMessage)
+	}
+	return clip(reason+": "+message, maxMessage)
+}
