@@ -2,5 +2,75 @@
 
 package health
 
-// builtin are the rules for kinds that conventions do not tell the truth of.
-var builtin = map[groupKind]func(object) Verdict{}
+// rule judges an object of one kind that is not being deleted, and whose status is not
+// about another generation.
+type rule func(object) Verdict
+
+// builtin are the rules of the kinds that Kubernetes itself serves. Those of other projects
+// are added to it by well-known kinds' files.
+var builtin = merged(
+	map[groupKind]rule{
+		{"apps", "Deployment"}:                                         deployment,
+		{"apps", "StatefulSet"}:                                        statefulSet,
+		{"apps", "DaemonSet"}:                                          daemonSet,
+		{"apps", "ReplicaSet"}:                                         replicaSet,
+		{"", "ReplicationController"}:                                  replicaSet,
+		{"", "Pod"}:                                                    pod,
+		{"batch", "Job"}:                                               job,
+		{"batch", "CronJob"}:                                           cronJob,
+		{"", "Service"}:                                                service,
+		{"networking.k8s.io", "Ingress"}:                               inert, // many controllers never write an address
+		{"extensions", "Ingress"}:                                      inert,
+		{"", "PersistentVolumeClaim"}:                                  claim,
+		{"", "PersistentVolume"}:                                       volume,
+		{"", "Namespace"}:                                              namespace,
+		{"", "Node"}:                                                   node,
+		{"autoscaling", "HorizontalPodAutoscaler"}:                     autoscaler,
+		{"policy", "PodDisruptionBudget"}:                              disruptionBudget,
+		{"apiextensions.k8s.io", "CustomResourceDefinition"}:           definition,
+		{"apiregistration.k8s.io", "APIService"}:                       apiService,
+		{"certificates.k8s.io", "CertificateSigningRequest"}:           signingRequest,
+		{"flowcontrol.apiserver.k8s.io", "FlowSchema"}:                 flowSchema,
+		{"flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"}: inert,
+		{"snapshot.storage.k8s.io", "VolumeSnapshot"}:                  snapshot,
+		{"snapshot.storage.k8s.io", "VolumeSnapshotContent"}:           snapshot,
+	},
+	inertKinds(),
+	wellKnown,
+)
+
+// inertKinds are kinds of Kubernetes that no controller works off: what is there is all
+// there is to it.
+func inertKinds() map[groupKind]rule {
+	kinds := map[string][]string{
+		"":                             {"ConfigMap", "Secret", "ServiceAccount", "Endpoints", "LimitRange", "ResourceQuota", "Event", "PodTemplate"},
+		"rbac.authorization.k8s.io":    {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"},
+		"admissionregistration.k8s.io": {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"},
+		"storage.k8s.io":               {"StorageClass", "CSIDriver", "CSINode", "CSIStorageCapacity", "VolumeAttributesClass"},
+		"networking.k8s.io":            {"NetworkPolicy", "IngressClass"},
+		"scheduling.k8s.io":            {"PriorityClass"},
+		"node.k8s.io":                  {"RuntimeClass"},
+		"coordination.k8s.io":          {"Lease"},
+		"discovery.k8s.io":             {"EndpointSlice"},
+	}
+	out := map[groupKind]rule{}
+	for group, names := range kinds {
+		for _, name := range names {
+			out[groupKind{group, name}] = inert
+		}
+	}
+	return out
+}
+
+func inert(object) Verdict { return healthy() }
+
+// merged puts tables together. A kind must be in one only; a test holds that.
+func merged(tables ...map[groupKind]rule) map[groupKind]rule {
+	out := map[groupKind]rule{}
+	for _, table := range tables {
+		for gk, r := range table {
+			out[gk] = r
+		}
+	}
+	return out
+}

@@ -28,6 +28,9 @@ func byConvention(o object) Verdict {
 			return progressing("condition %s is about generation %d, not %d", c.kind, c.generation, generation)
 		}
 	}
+	if v, is := crossplane(o); is {
+		return v
+	}
 	result, err := status.Compute(&unstructured.Unstructured{Object: tidied(o)})
 	if err != nil {
 		return Verdict{State: Unknown, Message: err.Error()}

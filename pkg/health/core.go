@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+func service(o object) Verdict {
+	spec := o.spec()
+	if spec.text("type") != "LoadBalancer" || len(spec.list("externalIPs")) > 0 {
+		return healthy()
+	}
+	for _, item := range o.status().fields("loadBalancer").list("ingress") {
+		if raw, ok := item.(map[string]any); ok && (raw["ip"] != nil || raw["hostname"] != nil) {
+			return healthy()
+		}
+	}
+	return progressing("waits for an address of its load balancer")
+}
+
+// annotations of a claim by which one sees how far it has come.
+const (
+	selectedNode    = "volume.kubernetes.io/selected-node"
+	provisioner     = "volume.kubernetes.io/storage-provisioner"
+	provisionerBeta = "volume.beta.kubernetes.io/storage-provisioner"
+)
+
+func claim(o object) Verdict {
+	switch phase := o.status().text("phase"); phase {
+	case "Bound":
+		return healthy()
+	case "Lost":
+		return failed("its volume %s is lost", o.spec().text("volumeName"))
+	case "Pending", "":
+		notes := o.meta().fields("annotations")
+		switch by := joinedFirst(notes.text(provisioner), notes.text(provisionerBeta)); {
+		case by != "":
+			return progressing("waits for a volume of %s", by)
+		case notes.text(selectedNode) != "":
+			return progressing("waits for a volume on node %s", notes.text(selectedNode))
+		case o.spec().text("volumeName") != "":
+			return progressing("waits for volume %s", o.spec().text("volumeName"))
+		}
+		return progressing("no volume was asked for yet: it waits for its first consumer, or for a volume that fits")
+	default:
+		return Verdict{State: Unknown, Message: "phase is " + phase}
+	}
+}
+
+func joinedFirst(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+func volume(o object) Verdict {
+	switch st := o.status(); st.text("phase") {
+	case "Failed":
+		return degraded("%s", joined(joinedFirst(st.text("reason"), "cannot be reclaimed"), st.text("message")))
+	case "Pending", "":
+		return progressing("is not available yet")
+	default:
+		return healthy() // Available, Bound, or Released and kept
+	}
+}
+
+func namespace(o object) Verdict {
+	if o.status().text("phase") == "Terminating" {
+		return Verdict{State: Terminating, Message: "is being deleted"}
+	}
+	return healthy()
+}
+
+func node(o object) Verdict {
+	return byCondition(o, "Ready", stillProgressing)
+}
+
+func autoscaler(o object) Verdict {
+	conditions := conditionsOf(o)
+	for _, c := range conditions {
+		if c.status != "False" || c.reason == "ScalingDisabled" {
+			continue // who sets the replicas to 0 wants no scaling
+		}
+		if c.kind == "AbleToScale" || c.kind == "ScalingActive" {
+			return degraded("%s", c.why())
+		}
+	}
+	if len(conditions) == 0 && o.text("apiVersion") != "autoscaling/v1" {
+		return progressing("its controller has not looked at it yet")
+	}
+	return healthy()
+}
+
+// disruptionBudget: how few pods may go is no fault of the budget, which has to be there
+// before the pods, too.
+func disruptionBudget(o object) Verdict {
+	if v, unseen := notSeen(o); unseen {
+		return v
+	}
+	for _, c := range conditionsOf(o) {
+		if c.kind == "DisruptionAllowed" && c.status == "False" && c.reason == "SyncFailed" {
+			return degraded("%s", c.why())
+		}
+	}
+	return healthy()
+}
+
+func definition(o object) Verdict {
+	established := false
+	for _, c := range conditionsOf(o) {
+		switch {
+		case c.kind == "NamesAccepted" && c.status == "False":
+			return degraded("its names are taken: %s", c.why())
+		case c.kind == "Established" && c.status == "True":
+			established = true
+		}
+	}
+	if !established {
+		return progressing("is not served yet")
+	}
+	return healthy()
+}
+
+func apiService(o object) Verdict {
+	if o.spec().fields("service") == nil {
+		return healthy() // served by the API server itself
+	}
+	return byCondition(o, "Available", stillProgressing)
+}
+
+func signingRequest(o object) Verdict {
+	approved := false
+	for _, c := range conditionsOf(o) {
+		switch {
+		case c.status != "True":
+		case c.kind == "Denied", c.kind == "Failed":
+			return failed("%s: %s", c.kind, c.why())
+		case c.kind == "Approved":
+			approved = true
+		}
+	}
+	switch {
+	case o.status().text("certificate") != "":
+		return healthy()
+	case approved:
+		return progressing("waits for its certificate")
+	}
+	return progressing("waits for approval")
+}
+
+func flowSchema(o object) Verdict {
+	for _, c := range conditionsOf(o) {
+		if c.kind == "Dangling" && c.status == "True" {
+			return degraded("%s", c.why())
+		}
+	}
+	return healthy()
+}
+
+func snapshot(o object) Verdict {
+	st := o.status()
+	switch {
+	case st.is("readyToUse"):
+		return healthy()
+	case st.fields("error") != nil:
+		return degraded("%s", joined("no snapshot", st.fields("error").text("message")))
+	}
+	return progressing("waits for the snapshot")
+}
