@@ -201,6 +201,7 @@ func TestDiscoveryTellsShortNamesCategoriesAndVerbs(t *testing.T) {
 		"releases/sync":          {"", "", "create"},
 		"releases/confirm":       {"", "", "create"},
 		"releases/preview":       {"", "", "create get"},
+		"releases/lifecycle":     {"", "", "create get patch update"},
 		"releaseinventories":     {"relinv", "", "delete deletecollection get list watch"},
 		"gitrepositories":        {"cvgit", "convoy", all},
 		"gitrepositories/status": {"", "", "get patch update"},

@@ -106,6 +106,7 @@ func newStorage(o storageOptions) (core, sources storageMap, in Storage, err err
 		"releases/sync":      releases.Sync,
 		"releases/confirm":   releases.Confirm,
 		"releases/preview":   releases.Preview,
+		"releases/lifecycle": releases.Lifecycle,
 		"releaseinventories": inventories,
 		"hubs":               hub.NewREST(o.hub),
 		"hubs/backup":        hub.NewBackupREST(o.hub),

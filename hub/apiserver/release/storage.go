@@ -39,6 +39,8 @@ type Storage struct {
 	Sync    *SyncREST
 	Confirm *deletion.Confirm[*v1alpha1.Release]
 	Preview *PreviewREST
+	// Lifecycle, Health, Diff and History.
+	Lifecycle *LifecycleREST
 }
 
 // NewStorage builds it. The watch cache begins to read at once.
@@ -56,6 +58,7 @@ func NewStorage(o Options) (*Storage, error) {
 	return &Storage{
 		Release: &deletion.REST{REST: main, Gate: o.Gate}, Status: status,
 		Sync: newSync(main.Store, o.Clock), Confirm: o.Gate.ConfirmReleases(status.Store),
-		Preview: &PreviewREST{store: main.Store, previews: o.Previews, secrets: check},
+		Preview:   &PreviewREST{store: main.Store, previews: o.Previews, secrets: check},
+		Lifecycle: &LifecycleREST{store: main.Store, clock: o.Clock},
 	}, nil
 }

@@ -50,6 +50,15 @@ const (
 	MaxSelector   = 1 << 10
 	MaxTargetText = 253
 
+	// MaxHooks of spec.lifecycle, MaxHookObject of the object of one in JSON,
+	// MaxHookObjects of all.
+	MaxHooks       = 32
+	MaxHookObject  = 64 << 10
+	MaxHookObjects = 256 << 10
+	// MaxHookWord of the name of a hook or run in a request: kind, namespace and name of
+	// an object.
+	MaxHookWord = 640
+
 	// MaxInventoryEntries of one ReleaseInventory.
 	MaxInventoryEntries = 10_000
 	// MaxExceptions and MaxHistory of a Release's status.

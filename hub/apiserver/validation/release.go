@@ -33,6 +33,7 @@ func ReleaseSpec(s *v1alpha1.ReleaseSpec, p *field.Path) field.ErrorList {
 	}
 	errs = append(errs, mutations(s.Mutations, p.Child("mutations"))...)
 	errs = append(errs, images(&s.Images, p.Child("images"))...)
+	errs = append(errs, lifecycle(&s.Lifecycle, p.Child("lifecycle"))...)
 
 	sync := p.Child("syncPolicy")
 	errs = append(errs, duration(s.SyncPolicy.Interval, sync.Child("interval"), MinReleaseInterval, MaxInterval)...)
