@@ -11,6 +11,8 @@ const (
 	// minKeyBytes of a text of a Secret that a key may not contain: shorter ones are
 	// words of which keys are made.
 	minKeyBytes = 12
+	// maxWordBytes of a text of a Secret that could be an ordinary word.
+	maxWordBytes = 20
 	// maxSecretTexts that are looked for, each form of a text by itself. More of them
 	// are refused: one that is not looked for might show.
 	maxSecretTexts = 1 << 18

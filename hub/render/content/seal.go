@@ -16,6 +16,9 @@ import (
 // sealed by themselves. given came in through Secrets that the job names; own are those
 // of the render's Secret objects.
 //
+// Ordinary words are left alone in fields that name things (word.go), as the name of a
+// database is in that of an image.
+//
 // What identifies an object, and annotations that the engine reads from the objects
 // layer, stay as they are: a Secret's text that stands in a name is no secret any
 // more. Keys and numbers cannot be sealed; one of a Secret is refused by its place.
@@ -28,22 +31,26 @@ func seal(set *manifest.Set, given []string, own owned) error {
 	if err != nil {
 		return err
 	}
+	inNames, err := newIndex(hard(slices.Concat(given, held)), minLineBytes)
+	if err != nil {
+		return err
+	}
 	numbers := make(map[string]bool, len(given))
 	for _, text := range given {
 		numbers[text] = true
 	}
-	keys, err := newIndex(inKeys(given), minKeyBytes)
+	keys, err := newIndex(inKeys(hard(given)), minKeyBytes)
 	if err != nil {
 		return err
 	}
-	ownKeys, err := newIndex(inKeys(held), minKeyBytes)
+	ownKeys, err := newIndex(inKeys(hard(held)), minKeyBytes)
 	if err != nil {
 		return err
 	}
 	var faults manifest.Errors
 	for i := range set.Objects {
 		object := &set.Objects[i]
-		s := &sealer{texts: texts, numbers: numbers, keys: keys}
+		s := &sealer{texts: texts, inNames: inNames, numbers: numbers, keys: keys}
 		if isSecret(object) {
 			s.ownKeys, s.authored = ownKeys, own.keys
 		}
@@ -93,6 +100,7 @@ func inKeys(texts []string) []string {
 
 type sealer struct {
 	texts   *index
+	inNames *index // where a field names things
 	numbers map[string]bool
 	keys    *index
 	// of a Secret object: values that no key of it may show, but those that were there
@@ -119,7 +127,11 @@ func (s *sealer) walk(value any, steps []string) {
 			s.walk(child, append(steps[:len(steps):len(steps)], strconv.Itoa(i)))
 		}
 	case string:
-		if !identifies(steps) && s.texts.shows(v) {
+		texts := s.texts
+		if namesThings(steps) {
+			texts = s.inNames
+		}
+		if !identifies(steps) && texts.shows(v) {
 			s.found = append(s.found, pointer(steps))
 		}
 	case json.Number:
