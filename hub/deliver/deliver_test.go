@@ -157,7 +157,7 @@ func (f *fixture) order(name string, objects, sealed *tunnel.Layer) *v1alpha1.Re
 	if old != nil {
 		r = old.DeepCopy()
 	}
-	order, err := f.Issue(Intent{Release: r, ClusterUID: "c1", Objects: objects, Sealed: sealed, Policy: tunnel.Policy{Automatic: true, Replace: sealed != nil}})(r.Status.Sequence)
+	order, err := f.Issue(Intent{Release: r, ClusterUID: "c1", Objects: objects, Sealed: sealed, Terms: Terms{Policy: tunnel.Policy{Automatic: true, Replace: sealed != nil}}})(r.Status.Sequence)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -12,29 +12,12 @@ import (
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
-// Intent is what an apply order is to say.
-type Intent struct {
-	Release    *v1alpha1.Release
-	ClusterUID types.UID
-	// Revision of the source, for people.
-	Revision string
-	// Objects is required; Sealed is nil when nothing was sealed.
-	Objects, Sealed *tunnel.Layer
-	Policy          tunnel.Policy
-}
-
 // Issue returns what makes the order, given the last sequence of the Release:
 // the status write that records the order calls it, each time it is tried.
 func (d *Deliverer) Issue(intent Intent) func(last int64) (v1alpha1.OrderStatus, error) {
 	return func(last int64) (v1alpha1.OrderStatus, error) {
 		order := d.order(intent.Release, intent.ClusterUID, tunnel.VerbApply, last)
-		order.Revision, order.Objects, order.Sealed, order.Policy = intent.Revision, intent.Objects, intent.Sealed, intent.Policy
-		if order.Sealed != nil {
-			order.Requires = append(order.Requires, tunnel.FeatureSealed)
-		}
-		if order.Policy.Replace {
-			order.Requires = append(order.Requires, tunnel.FeatureReplace)
-		}
+		intent.put(&order)
 		signed, err := d.sign(order)
 		if err != nil {
 			return v1alpha1.OrderStatus{}, err

@@ -139,8 +139,12 @@ func (c composer) rendered() answer {
 		return answer{*c.Rendered, c.Generation}
 	}
 	missing := Finding{metav1.ConditionUnknown, v1alpha1.ReasonUnknown, "not rendered yet"}
-	if c.Waiting != nil {
+	switch {
+	case c.Waiting == nil:
+	case c.Waiting.Reason == v1alpha1.ReasonClusterNotReady:
 		missing.Reason, missing.Message = c.Waiting.Reason, "rendered when the cluster is reachable"
+	default:
+		missing.Reason = c.Waiting.Reason
 	}
 	old := c.previous(v1alpha1.ConditionRendered)
 	if old == nil || old.Status == metav1.ConditionUnknown {
@@ -180,7 +184,7 @@ func (c composer) applied(rendered metav1.Condition) answer {
 		return answer{c.progressing(), c.Generation}
 	}
 	old := c.previous(v1alpha1.ConditionApplied)
-	if old != nil && (heldBack(old.Reason) || old.Reason == v1alpha1.ReasonHubBehind && c.Adopted == 0) {
+	if old != nil && (heldBack(old) || old.Reason == v1alpha1.ReasonHubBehind && c.Adopted == 0) {
 		// What was held back, or adopted, is so no longer: what is applied speaks again.
 		if c.AppliedInFull {
 			return answer{Finding{metav1.ConditionTrue, v1alpha1.ReasonApplied, ""}, c.Generation}
@@ -308,7 +312,14 @@ func (c composer) ready(steps ...metav1.Condition) answer {
 	return answer{Finding{metav1.ConditionTrue, v1alpha1.ReasonReady, message}, c.Generation}
 }
 
-// heldBack says whether a reason of Applied tells that something waits.
-func heldBack(reason string) bool {
-	return reason == v1alpha1.ReasonClusterNotReady || reason == v1alpha1.ReasonManualSync
+// heldBack says whether an answer of Applied was the hub's: something newer than what
+// is applied waits, or is refused. An agent says of its own waits that they are Unknown.
+func heldBack(c *metav1.Condition) bool {
+	switch c.Reason {
+	case v1alpha1.ReasonClusterNotReady, v1alpha1.ReasonManualSync:
+		return true
+	case v1alpha1.ReasonWaitingForWave, v1alpha1.ReasonDependency, v1alpha1.ReasonSuspended, v1alpha1.ReasonForbidden, v1alpha1.ReasonRulesFailed:
+		return c.Status == metav1.ConditionFalse
+	}
+	return false
 }

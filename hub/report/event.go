@@ -31,7 +31,8 @@ func (r *Reporter) record(release *v1alpha1.Release, before []metav1.Condition) 
 	}
 	warning := next.Status == metav1.ConditionFalse
 	switch next.Reason {
-	case v1alpha1.ReasonProgressing, v1alpha1.ReasonDeleting, v1alpha1.ReasonManualSync, v1alpha1.ReasonClusterNotReady:
+	case v1alpha1.ReasonProgressing, v1alpha1.ReasonDeleting, v1alpha1.ReasonManualSync, v1alpha1.ReasonClusterNotReady,
+		v1alpha1.ReasonWaitingForWave, v1alpha1.ReasonSuspended:
 		warning = false
 	}
 	r.options.Recorder.Transition(release, warning, next.Reason, next.Message)

@@ -29,6 +29,9 @@ type Outcome struct {
 	Order func(last int64) (v1alpha1.OrderStatus, error)
 	// SyncRequest and ForceRequest are the annotation values that were acted on.
 	SyncRequest, ForceRequest string
+	// Confirmation and HookRequest, too: of deletions that are held, and of an action on
+	// a hook.
+	Confirmation, HookRequest string
 	// GoOn: an order that was adopted is no longer held on to.
 	GoOn bool
 	// Deleting is what a deletion waits for; nil: the Release is not deleted, or
@@ -72,12 +75,19 @@ func foldOutcome(release *v1alpha1.Release, outcome Outcome, newest *tunnel.Repo
 		}
 		status.Order, status.Sequence = &order, order.Sequence
 		status.HeldDeletion = nil // it named the order before
+		status.HeldPrune = nil    // as this does
 	}
 	if outcome.SyncRequest != "" {
 		status.LastSyncRequest = outcome.SyncRequest
 	}
 	if outcome.ForceRequest != "" {
 		status.LastForceRequest = outcome.ForceRequest
+	}
+	if outcome.Confirmation != "" {
+		status.LastConfirmation = outcome.Confirmation
+	}
+	if outcome.HookRequest != "" {
+		status.LastHookRequest = outcome.HookRequest
 	}
 	if releaseHeldOver(release, now) {
 		status.HeldDeletion = nil
@@ -106,6 +116,12 @@ func foldReport(release *v1alpha1.Release, report *tunnel.Report, now time.Time)
 	status.Conditions = conditions(o)
 	status.Objects = v1alpha1.ObjectCounts(report.Counts)
 	status.Exceptions, status.MoreExceptions = exceptions(report)
+	if runs := hookRuns(report.Hooks); runs != nil {
+		status.Hooks = runs
+	}
+	if report.Sequence == status.Sequence {
+		status.HeldPrune = heldPrune(report.Held)
+	}
 	if operation := operation(report.Operation); operation != nil && !repeats(status.LastOperation, operation) {
 		status.LastOperation = operation
 	}
@@ -153,7 +169,7 @@ func adoptedBy(status *v1alpha1.ReleaseStatus) int64 {
 func heldBackBefore(status *v1alpha1.ReleaseStatus) *Finding {
 	for i := range status.Conditions {
 		c := &status.Conditions[i]
-		if c.Type == v1alpha1.ConditionApplied && heldBack(c.Reason) {
+		if c.Type == v1alpha1.ConditionApplied && heldBack(c) {
 			return &Finding{c.Status, c.Reason, c.Message}
 		}
 	}

@@ -53,6 +53,12 @@ const (
 	maxName          = 253
 	maxHistory       = 10
 	maxInventory     = 10_000
+	// maxHooks are the runs of hooks that are listed, maxHookName the name of one: of an
+	// object of the render it is Kind/namespace/name.
+	maxHooks    = 32
+	maxHookName = 3*maxName + 2
+	// maxHeldObjects of a prune that is held are named.
+	maxHeldObjects = 10
 	// maxUnknown is how many Releases that do not exist here are listed.
 	maxUnknown = 16
 )

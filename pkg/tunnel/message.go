@@ -164,8 +164,8 @@ const (
 	FeatureReplace = "replace.v1"
 	// FeatureHooks: hooks of the render are run. FeatureImpersonate: calls are made as
 	// ServiceAccount. FeatureIgnore, FeatureRules, FeaturePermitted, FeatureBudget,
-	// FeaturePrune (Allowed, Propagation), FeatureWave, FeatureSuspend: the fields of
-	// these names are kept to.
+	// FeaturePrune (Allowed, Propagation), FeatureWave, FeatureSuspend, FeatureRetry: the
+	// fields of these names are kept to.
 	FeatureHooks       = "hooks.v1"
 	FeatureImpersonate = "impersonate.v1"
 	FeatureIgnore      = "ignore.v1"
@@ -175,6 +175,7 @@ const (
 	FeaturePrune       = "prune.v1"
 	FeatureWave        = "wave.v1"
 	FeatureSuspend     = "suspend.v1"
+	FeatureRetry       = "retry.v1"
 )
 
 // Signed carries a payload with an Ed25519 signature over its type and bytes

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/hub/deliver"
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
@@ -52,7 +53,7 @@ func TestWhenThereIsANewOrder(t *testing.T) {
 			if test.ordered != nil {
 				ordered = *test.ordered
 			}
-			d := decide(test.asked, test.policy, "c1", wanted{objects: test.render}, ordered, test.ordered != nil)
+			d := decide(test.asked, deliver.Terms{Policy: test.policy}, "c1", wanted{objects: test.render}, ordered, test.ordered != nil)
 			got := ""
 			if d.order != nil {
 				got = d.order.objects.Digest
@@ -90,7 +91,7 @@ func TestWhatAClusterThatIsAwayHoldsBack(t *testing.T) {
 			if test.ordered != nil {
 				ordered = *test.ordered
 			}
-			if got := waits(w, ordered, test.ordered != nil); got != test.want {
+			if got := waits(w, deliver.Terms{Policy: policy}, ordered, test.ordered != nil); got != test.want {
 				t.Errorf("waits is %v, want %v", got, test.want)
 			}
 		})

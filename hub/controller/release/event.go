@@ -4,6 +4,7 @@ package release
 
 import (
 	"math/rand/v2"
+	"reflect"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,11 +19,12 @@ import (
 // the hub writes, is no reason to look again.
 func (r *Reconciler) Changed(old, next *corev1alpha1.Release) {
 	if next == nil {
+		r.wake(keyOf(old))
 		r.Add(keyOf(old))
 		return
 	}
-	asks := func(release *corev1alpha1.Release) [2]string {
-		return [2]string{release.Annotations[corev1alpha1.AnnotationSyncRequestedAt], release.Annotations[corev1alpha1.AnnotationSyncForceRequestedAt]}
+	if r.waiters.any(keyOf(next)) && (old == nil || notReady(old) != "" != (notReady(next) != "")) {
+		r.wake(keyOf(next))
 	}
 	if old == nil || old.Generation != next.Generation || asks(old) != asks(next) ||
 		(old.DeletionTimestamp == nil) != (next.DeletionTimestamp == nil) {
@@ -30,14 +32,24 @@ func (r *Reconciler) Changed(old, next *corev1alpha1.Release) {
 	}
 }
 
+// asks are the annotations that ask for something.
+func asks(release *corev1alpha1.Release) request {
+	return request{
+		sync: release.Annotations[corev1alpha1.AnnotationSyncRequestedAt], force: release.Annotations[corev1alpha1.AnnotationSyncForceRequestedAt],
+		confirm: release.Annotations[corev1alpha1.AnnotationConfirmDeletions], hook: release.Annotations[corev1alpha1.AnnotationHookRequested],
+	}
+}
+
 // ClusterChanged is told of each change of a Cluster in the cache. A change of a
 // Cluster is no reason to look at its Releases, with exceptions: those that waited
 // for it, and those that were ordered under another Cluster of the name, are looked
-// at when it is back, and those that are deleted when it is back or away.
+// at when it is back, those that are deleted when it is back or away, and all when it
+// permits other things than before.
 func (r *Reconciler) ClusterChanged(old, next *corev1alpha1.Cluster) {
 	was := old != nil && old.Status.Reachable
 	is := next != nil && next.Status.Reachable
-	if was == is {
+	permits := old != nil && next != nil && !reflect.DeepEqual(old.Spec.Allowed, next.Spec.Allowed)
+	if was == is && !permits {
 		return
 	}
 	cluster := next
@@ -48,12 +60,12 @@ func (r *Reconciler) ClusterChanged(old, next *corev1alpha1.Cluster) {
 	spread := min(time.Duration(len(list))*returnSpread, maxReturnSpread) + 1
 	for _, release := range list {
 		applied := meta.FindStatusCondition(release.Status.Conditions, corev1alpha1.ConditionApplied)
-		waited := is && applied != nil && applied.Reason == corev1alpha1.ReasonClusterNotReady
+		waited := is && applied != nil && (applied.Reason == corev1alpha1.ReasonClusterNotReady || applied.Reason == corev1alpha1.ReasonSuspended)
 		if is && !waited {
 			order, ordered := r.Orders.Ordered(release.UID)
 			waited = ordered && types.UID(order.ClusterUID) != cluster.UID
 		}
-		if waited || release.DeletionTimestamp != nil {
+		if waited || permits || release.DeletionTimestamp != nil {
 			r.AddAfter(keyOf(release), rand.N(spread))
 		}
 	}

@@ -76,6 +76,15 @@ type Orders interface {
 	Issue(intent deliver.Intent) func(last int64) (corev1alpha1.OrderStatus, error)
 }
 
+// Rules knows the health rules of Releases.
+type Rules interface {
+	// Rules gives the layer of rules that a Release is judged by, which is in the store
+	// when it returns, and what these read of cluster and self. The layer is nil when those
+	// that are built in are all there are; cluster is nil while there is none. An error
+	// tells a person what is missing or broken.
+	Rules(ctx context.Context, release *corev1alpha1.Release, cluster *corev1alpha1.Cluster) (layer *tunnel.Layer, facts map[string]string, err error)
+}
+
 // Graves keep the last orders of deleted Releases.
 type Graves interface {
 	Buried(release types.UID) (deliver.Tombstone, bool)

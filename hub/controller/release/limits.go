@@ -8,6 +8,14 @@ const (
 	// defaultInterval and defaultTimeout stand in where a Release names none.
 	defaultInterval = 5 * time.Minute
 	defaultTimeout  = 5 * time.Minute
+	// defaultBudgetCount and defaultBudgetPercent stand in for the half of a deletion
+	// budget that is not given, defaultRetryMin and defaultRetryMax for the pauses of a
+	// retry; noLimit is the limit of one that names none.
+	defaultBudgetCount   = 20
+	defaultBudgetPercent = 50
+	defaultRetryMin      = 2 * time.Second
+	defaultRetryMax      = 10 * time.Minute
+	noLimit              = -1
 	// intervalJitter is the part of an interval by which it varies.
 	intervalJitter = 0.1
 
@@ -33,6 +41,17 @@ const (
 	// resignPerSecond paces orders that are signed anew since their key is lost, or to
 	// be retired.
 	resignPerSecond = 50
+
+	// confirmedFor is how long deletions that were confirmed may be carried out.
+	confirmedFor = time.Hour
+	// maxActions on hooks that one order names.
+	maxActions = 8
+	// maxBlockers are how many Releases one that waits for others asks to be woken by.
+	maxBlockers = 8
+	// wakePause is how long a Release that waited for another is looked at after it.
+	wakePause = 50 * time.Millisecond
+	// maxMessageBytes of what is said of another Release, or of rules.
+	maxMessageBytes = 768
 
 	// maxObstacleBytes of what an agent says that a removal waits for.
 	maxObstacleBytes = 512

@@ -44,6 +44,8 @@ type Options struct {
 	Reporter   Reporter
 	Store      Store
 	Namespaces Namespaces
+	// Rules of health; nil: there are none but those that are built in.
+	Rules Rules
 
 	Clock      clock.PassiveClock
 	Registerer prometheus.Registerer
@@ -56,6 +58,9 @@ type Reconciler struct {
 	metrics *metrics
 	// resign paces orders that are signed anew since their key is lost, or to be retired.
 	resign *rate.Limiter
+	// waiters wait for others, seen is what each was looked at with.
+	waiters waiters
+	seen    sightings
 
 	mu sync.Mutex
 	// notes on what was looked at last; guarded by mu. A reconcile owns the note of
@@ -111,27 +116,13 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	delete(r.notes, key)
 }
 
-// request is what the annotations ask for and nobody acted on yet.
-type request struct{ sync, force string }
-
-func (q request) any() bool { return q.sync != "" || q.force != "" }
-
-func requested(release *corev1alpha1.Release) request {
-	var q request
-	if value := release.Annotations[corev1alpha1.AnnotationSyncRequestedAt]; value != release.Status.LastSyncRequest {
-		q.sync = value
-	}
-	if value := release.Annotations[corev1alpha1.AnnotationSyncForceRequestedAt]; value != release.Status.LastForceRequest {
-		q.force = value
-	}
-	return q
-}
-
 // Reconcile one Release.
 func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
 	release, ok := r.Cache.Release(key)
 	if !ok {
 		r.forget(key)
+		r.seen.forget(key)
+		r.wake(key)
 		return reconcile.Result{}, nil
 	}
 	log := logr.FromContextOrDiscard(ctx).WithValues("release", key.String(), "cluster", key.Namespace+"/"+release.Spec.ClusterRef.Name)
@@ -147,17 +138,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (r
 		key: key, release: release, note: r.note(key, release.UID), request: requested(release),
 		outcome: report.Outcome{Generation: release.Generation},
 	}
-	if err := r.look(ctx, w); err != nil {
+	if release.Spec.Suspend {
+		r.suspend(w)
+	} else if err := r.proceed(ctx, w); err != nil {
 		return reconcile.Result{}, err
 	}
-	w.adopted()
-	ready := r.gate(w)
-	if ready && w.rendering() {
-		if err := r.render(ctx, w); err != nil {
-			return reconcile.Result{}, err
-		}
-	}
-	r.finish(w, ready)
 	if w.outcome.Order != nil {
 		log = log.WithValues("digest", w.wanted.objects.Digest, "revision", w.wanted.revision)
 	}
@@ -169,6 +154,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (r
 		return reconcile.Result{}, fmt.Errorf("report on %s: %w", key, err)
 	}
 	r.metrics.seconds.Observe(r.Clock.Since(started).Seconds())
+	if r.seen.put(key, seen{release.UID, release.Generation, w.revision.Key}) {
+		r.wake(key)
+	}
 	if w.outcome.Order != nil {
 		r.metrics.ordered.Inc()
 		if order, ok := r.Orders.Ordered(release.UID); ok {
@@ -177,6 +165,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (r
 		log.Info("Release is ordered")
 	}
 	return reconcile.Result{RequeueAfter: r.next(w)}, nil
+}
+
+// proceed takes a Release from its source to its order.
+func (r *Reconciler) proceed(ctx context.Context, w *work) error {
+	if err := r.look(ctx, w); err != nil {
+		return err
+	}
+	w.adopted()
+	r.rulesOf(ctx, w)
+	ready := r.gate(w)
+	if ready && w.rendering() {
+		if err := r.render(ctx, w); err != nil {
+			return err
+		}
+	}
+	r.finish(w, ready)
+	return nil
 }
 
 // early says that a new Release is best looked at a moment later, since what it
@@ -232,6 +237,7 @@ type work struct {
 	snapshot render.Source
 	job      render.Job // set with snapshot
 	cluster  *corev1alpha1.Cluster
+	rules    rules
 	// rendered replaces the render of the status.
 	rendered *report.Render
 	// wanted is what the order would enforce.
@@ -272,4 +278,6 @@ type wanted struct {
 	revision string
 	// namespace that it was made for.
 	namespace string
+	// hooks: it has some.
+	hooks bool
 }
