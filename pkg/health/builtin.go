@@ -2,6 +2,12 @@
 
 package health
 
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
 // rule judges an object of one kind that is not being deleted, and whose status is not
 // about another generation.
 type rule func(object) Verdict
@@ -68,9 +74,22 @@ func inert(object) Verdict { return healthy() }
 func merged(tables ...map[groupKind]rule) map[groupKind]rule {
 	out := map[groupKind]rule{}
 	for _, table := range tables {
-		for gk, r := range table {
-			out[gk] = r
-		}
+		maps.Copy(out, table)
 	}
+	return out
+}
+
+// GroupKind names a kind.
+type GroupKind struct{ Group, Kind string }
+
+// Kinds lists the kinds that have a built-in rule, sorted.
+func Kinds() []GroupKind {
+	out := make([]GroupKind, 0, len(builtin))
+	for gk := range builtin {
+		out = append(out, GroupKind{Group: gk.group, Kind: gk.kind})
+	}
+	slices.SortFunc(out, func(a, b GroupKind) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
+	})
 	return out
 }

@@ -35,18 +35,31 @@ func byConvention(o object) Verdict {
 	if err != nil {
 		return Verdict{State: Unknown, Message: err.Error()}
 	}
+	message := saidBy(o, result)
 	switch result.Status {
 	case status.CurrentStatus:
 		return healthy()
 	case status.FailedStatus:
-		return failed("%s", result.Message)
+		return failed("%s", message)
 	case status.TerminatingStatus:
-		return Verdict{State: Terminating, Message: result.Message}
+		return Verdict{State: Terminating, Message: message}
 	case status.InProgressStatus, status.NotFoundStatus:
-		return progressing("%s", result.Message)
+		return progressing("%s", message)
 	case status.UnknownStatus:
 	}
-	return Verdict{State: Unknown, Message: result.Message}
+	return Verdict{State: Unknown, Message: message}
+}
+
+// saidBy gives the reason and the message of the condition that kstatus went by.
+func saidBy(o object, result *status.Result) string {
+	for _, c := range conditionsOf(o) {
+		switch {
+		case c.status == "True" && (c.kind == "Reconciling" || c.kind == "Stalled"),
+			c.status != "True" && c.kind == "Ready":
+			return c.why()
+		}
+	}
+	return joinedFirst(result.Message, "status is "+string(result.Status))
 }
 
 // tidied is an object without the parts of a status that are not of the shape that

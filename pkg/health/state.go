@@ -29,6 +29,15 @@ func (s State) String() string {
 	return words[s]
 }
 
+// Outcome counts a state as one of Healthy, Progressing, Degraded, Suspended and Unknown:
+// what is being deleted is on its way somewhere.
+func (s State) Outcome() State {
+	if s == Terminating {
+		return Progressing
+	}
+	return s
+}
+
 // ParseState reads a word that String gave; false for any other.
 func ParseState(word string) (State, bool) {
 	for state, known := range words {
