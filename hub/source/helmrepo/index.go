@@ -26,7 +26,17 @@ type entry struct {
 // has enough. It reports whether there was a list of entries at all, and the error
 // of an entry that could not be read; such an entry is passed over.
 func scan(r io.Reader, chart string, each func(entry) (more bool)) (isIndex bool, skipped error, err error) {
-	in := bufio.NewReaderSize(r, lineBytes)
+	k := &kept{r: r}
+	isIndex, skipped, err = scanForm(bufio.NewReaderSize(k, lineBytes), chart, each)
+	if errors.Is(err, errFlow) {
+		return k.scanFlow(chart, each)
+	}
+	return isIndex, skipped, err
+}
+
+// scanForm reads an index that is JSON, or YAML in block style; errFlow: it is neither,
+// and no entry was given.
+func scanForm(in *bufio.Reader, chart string, each func(entry) bool) (isIndex bool, skipped error, err error) {
 	for {
 		head, err := in.Peek(1)
 		if errors.Is(err, io.EOF) {
@@ -42,7 +52,14 @@ func scan(r io.Reader, chart string, each func(entry) (more bool)) (isIndex bool
 			}
 			continue
 		case '{':
-			isIndex, err := scanJSON(in, chart, each)
+			given := false
+			isIndex, err := scanJSON(in, chart, func(one entry) bool {
+				given = true
+				return each(one)
+			})
+			if errors.Is(err, errNoJSON) && !given {
+				err = errFlow
+			}
 			return isIndex, nil, err
 		}
 		s := scanner{in: in, chart: chart, each: each}
@@ -120,7 +137,7 @@ func (s *scanner) take(line []byte) error {
 		if s.inEntries {
 			s.isIndex, s.keyAt = true, -1
 			if !empty(rest) {
-				return fault.Failf(fault.ClassInvalid, "the index writes its entries on one line, which is read as JSON only")
+				return errFlow
 			}
 		}
 		return nil
@@ -154,7 +171,7 @@ func (s *scanner) key(text []byte) error {
 		return fault.Failf(fault.ClassInvalid, "the index is not YAML, at %s", fault.Clean(string(text)))
 	}
 	if s.inChart = name == s.chart && s.chart != ""; s.inChart && !empty(rest) {
-		return fault.Failf(fault.ClassInvalid, "the index writes the versions of %s on one line, which is read as JSON only", fault.Clean(name))
+		return errFlow
 	}
 	return nil
 }

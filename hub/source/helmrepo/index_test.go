@@ -78,6 +78,13 @@ apiVersion: v1
 const inJSON = `{"apiVersion":"v1","entries":{"other":[{"version":"1.0.0","urls":["x"]}],
  "web":[{"name":"web","version":"1.2.0","digest":"` + digestA + `","urls":["web-1.2.0.tgz"]}]},"generated":"x"}`
 
+// The same in flow style, as a tool writes it that knows no blocks.
+const flow = `apiVersion: v1
+entries: {other: [{version: 1.0.0, urls: [x]}],
+  web: [{name: web, version: 1.2.0, digest: ` + digestA + `, urls: ["web-1.2.0.tgz"]}]}
+generated: x
+`
+
 func find(t testing.TB, index, chart, version string) (helmrepo.Resolved, error) {
 	t.Helper()
 	base, err := url.Parse("https://charts.test/stable")
@@ -103,6 +110,9 @@ func TestAVersionIsFoundInAnIndex(t *testing.T) {
 		{"a digest", index, "sha256:" + digestA, twelve},
 		{"lists that are indented, names in quotes", indented, "", twelve},
 		{"JSON", inJSON, ">=1", twelve},
+		{"flow style", flow, "", twelve},
+		{"flow style from the first byte", "{" + strings.ReplaceAll(strings.ReplaceAll(flow, "\nentries", ",\nentries"), "generated: x\n", "") + "}", "", twelve},
+		{"a chart in flow style in block style", "entries:\n  other: []\n  web: [{version: 1.2.0, digest: " + digestA + ",\n    urls: [web-1.2.0.tgz]}]\n", "", twelve},
 		{"line ends of Windows", strings.ReplaceAll(indented, "\n", "\r\n"), "", twelve},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -131,11 +141,17 @@ func TestAnIndexWithoutWhatIsWantedSaysSo(t *testing.T) {
 		{"a page of a web server", "<html>\n<body>not found</body></html>\n", "web", "", fault.ClassInvalid, "not with an index"},
 		{"an empty answer", "", "web", "", fault.ClassInvalid, "not with an index"},
 		{"an index without charts", "apiVersion: v1\nentries: {}\n", "web", "", fault.ClassNotFound, "has no chart web"},
-		{"JSON that is cut", inJSON[:90], "web", "", fault.ClassInvalid, "begins as JSON"},
+		{"JSON that is cut", inJSON[:90], "web", "", fault.ClassInvalid, "not YAML"},
+		{"JSON that is cut behind a version", inJSON[:len(inJSON)-16], "web", "^5", fault.ClassInvalid, "begins as JSON"},
 		{"a digest that is none", "entries:\n  web:\n  - {name: web, version: 1.0.0, digest: abc, urls: [x]}\n", "web", "", fault.ClassInvalid, "no proper digest"},
 		{"a URL with another scheme", "entries:\n  web:\n  - {name: web, version: 1.0.0, urls: ['file:///etc/passwd']}\n", "web", "", fault.ClassInvalid, "no URL"},
 		{"an entry that is no YAML", "entries:\n  web:\n  - name: [\n", "web", "", fault.ClassInvalid, "can be read in the index"},
-		{"entries on one line", "entries: {web: [{version: 1.0.0}]}\n", "web", "", fault.ClassInvalid, "one line"},
+		{"an entry in flow style that is no text", "entries: {web: [{version: {}}]}\n", "web", "", fault.ClassInvalid, "can be read in the index"},
+		{"flow style that is cut", "entries: {web: [{version: 1.0.0}\n", "web", "", fault.ClassInvalid, "not YAML"},
+		{"flow style in which a chart has no list", "entries: {web: {version: 1.0.0}}\n", "web", "", fault.ClassInvalid, "no list"},
+		{"flow style beyond the limit", "entries: {web: [{version: 1.0.0, description: " + strings.Repeat("x", 3<<20) + "}]}\n", "web", "", fault.ClassTooLarge, "flow style and has more than 2 MiB"},
+		{"brackets without end", "entries: " + strings.Repeat("[", 1<<20), "web", "", fault.ClassInvalid, "not YAML"},
+		{"aliases that explode", "a: &a [x, x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b, *b, *b, *b, *b, *b, *b]\nd: &d [*c, *c, *c, *c, *c, *c, *c, *c, *c, *c]\nentries: {web: [{version: 1.0.0, urls: *d}]}\n", "web", "", fault.ClassInvalid, "can be read in the index"},
 		{"an entry beyond the limit", "entries:\n  web:\n  - version: 1.0.0\n" + strings.Repeat("    # "+strings.Repeat("x", 1000)+"\n", 1100), "web", "", fault.ClassInvalid, "more than 1024 KiB"},
 		{"a piece of JSON beyond the limit", `{"entries":{"web":[{"version":"` + strings.Repeat("1", 2<<20) + `"}]}}`, "web", "", fault.ClassTooLarge, "more than 1024 KiB"},
 	} {
@@ -192,7 +208,7 @@ func TestAnIndexOf50MBIsReadInBoundedMemory(t *testing.T) {
 }
 
 func FuzzFind(f *testing.F) {
-	for _, text := range []string{index, indented, inJSON, "entries:\n  web:\n  - *a\n", "entries:\n- web\n", "{\"entries\":[[[", "entries:\n\tweb:\n"} {
+	for _, text := range []string{index, indented, inJSON, "entries:\n  web:\n  - *a\n", "entries:\n- web\n", flow, "{\"entries\":[[[", "entries:\n\tweb:\n"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -64,6 +64,9 @@ func scanJSON(r io.Reader, chart string, each func(entry) bool) (isIndex bool, e
 	return isIndex, err
 }
 
+// errNoJSON is of a text that began as JSON.
+var errNoJSON = fault.Failf(fault.ClassInvalid, "the index begins as JSON and is none")
+
 // errEnough ends the walk early.
 var errEnough = errors.New("enough was read")
 
@@ -136,5 +139,5 @@ func broken(err error) error {
 	if errors.As(err, &own) {
 		return err
 	}
-	return fault.Failf(fault.ClassInvalid, "the index begins as JSON and is none")
+	return errNoJSON
 }

@@ -8,6 +8,8 @@ const (
 	// maxEntryBytes of one version of one chart in an index, and of one piece of a
 	// JSON index.
 	maxEntryBytes = 1 << 20
+	// maxFlowBytes of an index in flow style, which is read as a whole.
+	maxFlowBytes = 2 << 20
 	// lineBytes of a line that are looked at; more of it is read past.
 	lineBytes = 64 << 10
 	// maxNameBytes of a chart's name.
