@@ -28,6 +28,11 @@ func (rn *Runner) Accept(order tunnel.Order, signed tunnel.Signed) error {
 		return nil
 	}
 	refusal := rn.check(order, held)
+	if refusal == nil && r != nil {
+		if err := r.fenceError(order); err != nil {
+			refusal = &Refusal{Reason: v1alpha1.ReasonOrderRefused, Sequence: order.Sequence, Err: err}
+		}
+	}
 	if refusal == nil && r == nil && count >= maxReleases {
 		refusal = &Refusal{Reason: v1alpha1.ReasonOrderRefused, Sequence: order.Sequence, Err: ErrTooMany}
 	}
@@ -73,6 +78,8 @@ func (rn *Runner) check(order tunnel.Order, held int64) *Refusal {
 		return refuse(v1alpha1.ReasonOrderRefused, ErrOlderSequence)
 	case order.Sequence > rn.hubTime().Add(maxAhead).UnixMilli():
 		return refuse(v1alpha1.ReasonOrderRefused, ErrAheadOfTime)
+	case rn.tooOld(order):
+		return refuse(v1alpha1.ReasonOrderRefused, ErrTooOld)
 	}
 	for _, f := range order.Requires {
 		if !features[f] {

@@ -22,6 +22,10 @@ var (
 	ErrFeatureMissing = errors.New("the order requires a feature that this agent lacks")
 	// ErrMalformed: the order lacks what its verb needs.
 	ErrMalformed = errors.New("the order is malformed")
+	// ErrInventoryMoved: a remove order is about an inventory that is no more.
+	ErrInventoryMoved = errors.New("the inventory has moved on")
+	// ErrTooOld: a remove order was issued more than 30 days ago.
+	ErrTooOld = errors.New("the order was issued more than 30 days ago")
 	// ErrTooMany: the Runner keeps as many Releases as it can.
 	ErrTooMany = errors.New("too many releases")
 )

@@ -101,6 +101,8 @@ const (
 
 	// maxAhead is how far a sequence may be ahead of the hub's time.
 	maxAhead = 24 * time.Hour
+	// maxOrderAge is how old a remove order may be when it comes.
+	maxOrderAge = 30 * 24 * time.Hour
 	// maxLayer is the largest layer that is staged.
 	maxLayer = 256 << 20
 )

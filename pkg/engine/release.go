@@ -80,6 +80,10 @@ type release struct {
 
 	inventoryNew  bool // the inventory was not acknowledged yet
 	inventorySent int64
+	inventoryDue  bool // it is sent whatever is under way
+	// sent is the fence of the inventory that was sent last, acknowledged that of the
+	// one that the hub took over last, in this run.
+	sent, acknowledged string
 }
 
 // planned is the problem of an object that is only planned.

@@ -45,8 +45,11 @@ func (r *release) report() {
 	if r.counter >= r.reserved && r.saveAt.IsZero() {
 		r.saveAt = r.reportedAt // the next counters must be written down before a restart
 	}
-	if r.inventoryNew && out.Inventory != nil && r.inventorySent == 0 {
-		r.inventorySent = r.counter
+	if r.inventoryNew && out.Inventory != nil {
+		if r.inventorySent == 0 {
+			r.inventorySent = r.counter
+		}
+		r.sent, r.inventoryDue = tunnel.FenceOf(out.Inventory), false
 	}
 	if r.done && r.doneAt == 0 {
 		r.doneAt = r.counter
@@ -85,7 +88,7 @@ func (r *release) buildLocked() tunnel.Report {
 	out.Exceptions, out.More = sortExceptions(out.Exceptions)
 	// An empty inventory is told of a render that was applied in full and has no
 	// objects, not of an order that failed before there were any.
-	if r.inventoryNew && r.settled && !r.done && (len(r.objects) > 0 || r.applied != nil) {
+	if r.inventoryNew && (r.settled || r.inventoryDue) && !r.done && (len(r.objects) > 0 || r.applied != nil) {
 		out.Inventory = r.inventoryLocked()
 	}
 	return out

@@ -81,7 +81,7 @@ func (r *release) restore(record *Record) {
 	r.restored = true
 	order, signed := r.order, r.signed
 	r.restoreLocked(record)
-	if order.Sequence > r.order.Sequence {
+	if order.Sequence > r.order.Sequence && !r.refuseFencedLocked(order) {
 		r.order, r.signed, r.ref = order, signed, order.Release
 		r.settled, r.done = false, false
 		r.resumed = record.Attempt != nil

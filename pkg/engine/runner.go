@@ -197,7 +197,7 @@ func (rn *Runner) Acknowledged(uid string, counter int64) {
 	}
 	r.mu.Lock()
 	if r.inventoryNew && r.inventorySent > 0 && counter >= r.inventorySent {
-		r.inventoryNew = false
+		r.inventoryNew, r.acknowledged = false, r.sent
 		// The next report differs by the inventory alone: not worth a report.
 		if sum, err := fingerprint(r.buildLocked()); err == nil && !r.dirty {
 			r.reported = sum
