@@ -23,6 +23,7 @@ import (
 	clientcache "k8s.io/client-go/tools/cache"
 
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
+	extensionsv1alpha1 "kumodo.io/convoy/api/extensions/v1alpha1"
 	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
 )
 
@@ -33,16 +34,21 @@ type Options struct {
 	Releases clientcache.ListerWatcher
 	// Sources by their kind; one that is not there is not held.
 	Sources map[string]clientcache.ListerWatcher
+	// RuleSets and GlobalRuleSets hold health rules; nil: they are not held.
+	RuleSets, GlobalRuleSets clientcache.ListerWatcher
 
 	Registerer prometheus.Registerer
 }
 
-// Cache holds Clusters, Releases and sources. Safe for any number of readers; what
+// Cache holds Clusters, Releases, sources and rule sets. Safe for any number of readers; what
 // it returns is shared and read only.
 type Cache struct {
 	clusters *kind[*corev1alpha1.Cluster]
 	releases *kind[*corev1alpha1.Release]
 	sources  map[string]sourceKind
+	// rules of a namespace and global ones; nil: they are not held.
+	rules  *kind[*extensionsv1alpha1.HealthRuleSet]
+	global *kind[*extensionsv1alpha1.GlobalHealthRuleSet]
 
 	// ready is closed by the last kind that is complete.
 	ready      chan struct{}
@@ -53,6 +59,8 @@ type Cache struct {
 const (
 	byCluster = "cluster"
 	bySource  = "source"
+	// byNamespace is the one of HealthRuleSets.
+	byNamespace = "namespace"
 )
 
 // New makes an empty Cache. It starts nothing.
@@ -82,7 +90,12 @@ func New(options Options) *Cache {
 			c.sources[name] = newSources(name, from, complete)
 		}
 	}
-	c.incomplete.Store(int32(2 + len(c.sources))) // no more than Kinds
+	kinds := 2 + len(c.sources)
+	if options.RuleSets != nil && options.GlobalRuleSets != nil {
+		c.makeRules(options, complete)
+		kinds += 2
+	}
+	c.incomplete.Store(int32(kinds)) //nolint:gosec // a handful
 	register(options.Registerer, c)
 	return c
 }
@@ -93,6 +106,10 @@ func (c *Cache) Run(ctx context.Context) error {
 	group.Go(func() error { return c.clusters.run(ctx) })
 	for _, store := range c.sources {
 		group.Go(func() error { return store.run(ctx) })
+	}
+	if c.rules != nil {
+		group.Go(func() error { return c.rules.run(ctx) })
+		group.Go(func() error { return c.global.run(ctx) })
 	}
 	group.Go(func() error { return c.releases.run(ctx) })
 	return group.Wait()

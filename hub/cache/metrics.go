@@ -16,6 +16,10 @@ func register(registerer prometheus.Registerer, c *Cache) {
 	}
 	gauge("Cluster", c.clusters.count)
 	gauge("Release", c.releases.count)
+	if c.rules != nil {
+		gauge(c.rules.name, c.rules.count)
+		gauge(c.global.name, c.global.count)
+	}
 	for name, store := range c.sources {
 		gauge(name, store.count)
 	}

@@ -27,7 +27,10 @@ type Options struct {
 	ReleaseStore StatusStore[*corev1alpha1.Release]
 	ClusterStore StatusStore[*corev1alpha1.Cluster]
 	SourceStores map[string]SourceStore // by kind
-	Inventories  InventoryStore
+	// RuleSets and RuleSetStores, by kind; nil: none are written.
+	RuleSets      RuleSets
+	RuleSetStores map[string]RuleSetStore
+	Inventories   InventoryStore
 
 	Orders Orders
 	// Agents answers live questions; nil: none are asked.

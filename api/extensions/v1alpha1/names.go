@@ -2,6 +2,8 @@
 
 package v1alpha1
 
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 // Kinds of this group.
 const (
 	KindHealthRuleSet       = "HealthRuleSet"
@@ -23,12 +25,10 @@ const (
 // AllKinds as the kind of a rule stands for all kinds of its group.
 const AllKinds = "*"
 
-// RuleSet is what the two kinds of rule sets have in common. In a function of the hub a
-// HealthRuleSet and a GlobalHealthRuleSet are told apart by their namespace.
+// RuleSet is what the two kinds of rule sets have in common. A GlobalHealthRuleSet has no
+// namespace.
 type RuleSet interface {
-	GetNamespace() string
-	GetName() string
-	GetGeneration() int64
+	metav1.Object
 	// RuleSetKind is KindHealthRuleSet or KindGlobalHealthRuleSet.
 	RuleSetKind() string
 	RuleSetSpec() *HealthRuleSetSpec
