@@ -27,6 +27,7 @@ func Cluster(c *v1alpha1.Cluster) field.ErrorList {
 	errs = append(errs, enum(c.Spec.ConnectionMode, spec.Child("connectionMode"),
 		v1alpha1.ConnectionModeAgent, v1alpha1.ConnectionModeAgentless, v1alpha1.ConnectionModeInCluster)...)
 	errs = append(errs, agentless(&c.Spec, spec.Child("agentless"))...)
+	errs = append(errs, allowed(c.Spec.Allowed, spec.Child("allowed"))...)
 	return append(errs, clusterMetadata(c.Spec.Metadata, spec.Child("metadata"))...)
 }
 

@@ -64,6 +64,9 @@ const (
 	// MaxExceptions and MaxHistory of a Release's status.
 	MaxExceptions = 64
 	MaxHistory    = 10
+	// MaxHookRuns and MaxHeldObjects of it.
+	MaxHookRuns    = 32
+	MaxHeldObjects = 10
 	// MaxAPIVersions of a Cluster's status.
 	MaxAPIVersions = 512
 )

@@ -4,6 +4,7 @@ package validation
 
 import (
 	"fmt"
+	"strings"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -34,10 +35,16 @@ func ReleaseSpec(s *v1alpha1.ReleaseSpec, p *field.Path) field.ErrorList {
 	errs = append(errs, mutations(s.Mutations, p.Child("mutations"))...)
 	errs = append(errs, images(&s.Images, p.Child("images"))...)
 	errs = append(errs, lifecycle(&s.Lifecycle, p.Child("lifecycle"))...)
+	errs = append(errs, precedence(s, p)...)
+	errs = append(errs, serviceAccount(s.ServiceAccountName, p.Child("serviceAccountName"))...)
+	errs = append(errs, drift(&s.Drift, p.Child("drift"))...)
+	errs = append(errs, health(&s.Health, p.Child("health"))...)
 
 	sync := p.Child("syncPolicy")
 	errs = append(errs, duration(s.SyncPolicy.Interval, sync.Child("interval"), MinReleaseInterval, MaxInterval)...)
 	errs = append(errs, duration(s.SyncPolicy.Timeout, sync.Child("timeout"), MinReleaseTimeout, MaxTimeout)...)
+	errs = append(errs, deletions(&s.SyncPolicy, sync)...)
+	errs = append(errs, retry(&s.SyncPolicy.Retry, sync.Child("retry"))...)
 	errs = append(errs, enum(s.SyncPolicy.Conflicts, sync.Child("conflicts"), v1alpha1.ConflictsFail, v1alpha1.ConflictsForce)...)
 	return append(errs, enum(s.SyncPolicy.Immutable, sync.Child("immutable"), v1alpha1.ImmutableReport, v1alpha1.ImmutableReplace)...)
 }
@@ -63,6 +70,12 @@ func ReleaseStatusUpdate(r, old *v1alpha1.Release) field.ErrorList {
 	if n := len(r.Status.History); n > MaxHistory {
 		errs = append(errs, field.TooMany(status.Child("history"), n, MaxHistory))
 	}
+	if n := len(r.Status.Hooks); n > MaxHookRuns {
+		errs = append(errs, field.TooMany(status.Child("hooks"), n, MaxHookRuns))
+	}
+	if held := r.Status.HeldPrune; held != nil && len(held.Objects) > MaxHeldObjects {
+		errs = append(errs, field.TooMany(status.Child("heldPrune", "objects"), len(held.Objects), MaxHeldObjects))
+	}
 	return errs
 }
 
@@ -80,9 +93,25 @@ func ReleaseInventoryUpdate(i, old *v1alpha1.ReleaseInventory) field.ErrorList {
 	return append(apivalidation.ValidateObjectMetaUpdate(&i.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata")), ReleaseInventory(i)...)
 }
 
-// SyncRequest checks a request for a sync of the named Release.
+// SyncRequest checks a request for a sync of the named Release, and drops from it what
+// only an answer has.
 func SyncRequest(s *v1alpha1.SyncRequest, release string) field.ErrorList {
-	return requestName(s.Name, release, "Release")
+	errs := requestName(s.Name, release, "Release")
+	s.RequestedAt = ""
+	c := s.ConfirmDeletions
+	if c == nil {
+		return errs
+	}
+	p := field.NewPath("confirmDeletions")
+	if c.Sequence <= 0 {
+		errs = append(errs, field.Invalid(p.Child("sequence"), c.Sequence, "that of status.heldPrune"))
+	}
+	if c.Digest == "" {
+		errs = append(errs, field.Required(p.Child("digest"), "that of status.heldPrune"))
+	} else if len(c.Digest) > MaxDigest || strings.Contains(c.Digest, "/") {
+		errs = append(errs, field.Invalid(p.Child("digest"), "", "that of status.heldPrune"))
+	}
+	return errs
 }
 
 // ConfirmRequest checks a confirmation of the deletion of the named object, and
