@@ -3,7 +3,6 @@
 package healthrule
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -113,7 +112,7 @@ func (r *Reconciler) keep(ctx context.Context, document Document) error {
 		// Others wait for it: it goes on when the first who asked gives up.
 		long, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 		defer cancel()
-		return r.Store.Put(long, bytes.NewReader(document.Bytes))
+		return nil, r.Store.Put(long, document.Bytes)
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrStore, err)

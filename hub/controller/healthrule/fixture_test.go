@@ -4,9 +4,9 @@ package healthrule
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"testing"
 	"time"
 
@@ -17,8 +17,6 @@ import (
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/api/extensions/v1alpha1"
 	"kumodo.io/convoy/hub/report"
-	"kumodo.io/convoy/hub/store"
-	"kumodo.io/convoy/hub/store/memory"
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
@@ -33,7 +31,7 @@ type world struct {
 	puts     int
 	broken   error
 	enqueued map[types.NamespacedName]time.Duration
-	blobs    *store.Plain
+	blobs    map[string]string // by digest
 	clock    *clocktesting.FakeClock
 }
 
@@ -70,19 +68,20 @@ func (t told) RuleSet(_ context.Context, set v1alpha1.RuleSet, outcome report.Ru
 	return nil
 }
 
-func (w *world) Put(ctx context.Context, r io.Reader) (store.Descriptor, error) {
+func (w *world) Put(_ context.Context, document []byte) error {
 	w.puts++
 	if w.broken != nil {
-		return store.Descriptor{}, w.broken
+		return w.broken
 	}
-	return w.blobs.Put(ctx, r)
+	w.blobs[fmt.Sprintf("sha256:%x", sha256.Sum256(document))] = string(document)
+	return nil
 }
 
 func newWorld(t *testing.T, sets ...v1alpha1.RuleSet) (*world, *Reconciler) {
 	t.Helper()
 	w := &world{
 		sets: map[types.NamespacedName]v1alpha1.RuleSet{}, orders: map[types.UID]tunnel.Order{},
-		enqueued: map[types.NamespacedName]time.Duration{}, blobs: store.NewPlain(&memory.Backend{}),
+		enqueued: map[types.NamespacedName]time.Duration{}, blobs: map[string]string{},
 		clock: clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0)),
 	}
 	for _, set := range sets {
@@ -146,18 +145,11 @@ func (w *world) stored(t *testing.T, layer *tunnel.Layer) string {
 	if layer == nil {
 		return ""
 	}
-	blob, size, err := w.blobs.Open(t.Context(), layer.Digest)
-	if err != nil {
-		t.Fatalf("the layer is not in the store: %v", err)
+	document, ok := w.blobs[layer.Digest]
+	if !ok || len(document) != int(layer.Size) {
+		t.Fatalf("the store has %d bytes of %s, want %d", len(document), layer.Digest, layer.Size)
 	}
-	raw, err := io.ReadAll(blob)
-	if err := errors.Join(err, blob.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if size != layer.Size || len(raw) != int(layer.Size) {
-		t.Errorf("the layer has %d bytes, the store %d", layer.Size, size)
-	}
-	return string(raw)
+	return document
 }
 
 func many(n int) []v1alpha1.HealthRule {

@@ -4,7 +4,6 @@ package healthrule
 
 import (
 	"context"
-	"io"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -12,7 +11,6 @@ import (
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/api/extensions/v1alpha1"
 	"kumodo.io/convoy/hub/report"
-	"kumodo.io/convoy/hub/store"
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
@@ -30,9 +28,10 @@ type Reporter interface {
 	RuleSet(ctx context.Context, set v1alpha1.RuleSet, outcome report.RuleSetOutcome) error
 }
 
-// Store keeps documents.
+// Store keeps documents under their digests.
 type Store interface {
-	Put(ctx context.Context, r io.Reader) (store.Descriptor, error)
+	// Put returns when the bytes survive a crash. Putting them again is allowed.
+	Put(ctx context.Context, document []byte) error
 }
 
 // Orders are what clusters are to do.
