@@ -13,8 +13,9 @@ import (
 	"kumodo.io/convoy/e2e/registry"
 )
 
-// Two registries serve all tests: one that lets delete, and one that does not.
-var deleting, keeping *registry.Registry
+// Three registries serve all tests: one that lets delete, one that does not, and one
+// without TLS.
+var deleting, keeping, plain *registry.Registry
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -38,6 +39,9 @@ func run(m *testing.M) (code int) {
 		return fail(err)
 	}
 	if keeping, err = registry.Start(ctx, supervisor, supervisor.Dir(), registry.Options{Name: "keeping", KeepAll: true}); err != nil {
+		return fail(err)
+	}
+	if plain, err = registry.Start(ctx, supervisor, supervisor.Dir(), registry.Options{Name: "plain", Plain: true}); err != nil {
 		return fail(err)
 	}
 	return m.Run()

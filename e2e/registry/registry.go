@@ -52,6 +52,8 @@ type Options struct {
 	Name string
 	// KeepAll forbids deletion.
 	KeepAll bool
+	// Plain serves without TLS.
+	Plain bool
 	// Program to run in place of ours: another release of the same project, whose
 	// first argument is what it has to do.
 	Program string
@@ -66,6 +68,7 @@ type Registry struct {
 	CAFile string
 	// DockerConfig is a file with the credentials.
 	DockerConfig string
+	scheme       string
 	process      *harness.Process
 }
 
@@ -88,7 +91,7 @@ func Start(ctx context.Context, supervisor *harness.Supervisor, dir string, o Op
 	if err != nil {
 		return nil, err
 	}
-	r := &Registry{Host: fmt.Sprintf("127.0.0.1:%d", port), CAFile: filepath.Join(dir, "ca.crt"), DockerConfig: filepath.Join(dir, "config.json")}
+	r := &Registry{Host: fmt.Sprintf("127.0.0.1:%d", port), CAFile: filepath.Join(dir, "ca.crt"), DockerConfig: filepath.Join(dir, "config.json"), scheme: "https"}
 	if r.CA, err = writeCertificate(r.CAFile, filepath.Join(dir, "tls.key")); err != nil {
 		return nil, err
 	}
@@ -113,10 +116,16 @@ func (r *Registry) Stop(ctx context.Context) error {
 
 // configure writes the registry's configuration and what it names.
 func (r *Registry) configure(dir string, o Options) (string, error) {
+	server := map[string]any{"addr": r.Host, "secret": "of-the-test"}
+	if o.Plain {
+		r.scheme = "http"
+	} else {
+		server["tls"] = map[string]any{"certificate": r.CAFile, "key": filepath.Join(dir, "tls.key")}
+	}
 	config := map[string]any{
 		"version": "0.1", "log": map[string]any{"level": "warn", "accesslog": map[string]any{"disabled": true}},
 		"storage": map[string]any{"filesystem": map[string]any{"rootdirectory": filepath.Join(dir, "storage")}, "delete": map[string]any{"enabled": !o.KeepAll}},
-		"http":    map[string]any{"addr": r.Host, "secret": "of-the-test", "tls": map[string]any{"certificate": r.CAFile, "key": filepath.Join(dir, "tls.key")}},
+		"http":    server,
 	}
 	hash, err := bcrypt.GenerateFromPassword([]byte(Password), bcrypt.MinCost)
 	if err != nil {
@@ -172,7 +181,7 @@ func (r *Registry) waitReady(ctx context.Context) error {
 	client := &http.Client{Transport: transport}
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, readyPoll, startTimeout, true, func(ctx context.Context) (bool, error) {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.Host+"/v2/", nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.scheme+"://"+r.Host+"/v2/", nil)
 		if err != nil {
 			return false, err
 		}

@@ -82,6 +82,8 @@ func TestDependenciesThatAreMissingAreBroughtIn(t *testing.T) {
 	layer := oci.Blob("application/vnd.cncf.helm.chart.content.v1.tar+gzip", registrytest.Chart(t, "cache", "3.0.0"), nil)
 	oci.Push(t, "charts/cache", "3.0.0", registrytest.Manifest(layer))
 	inOCI := endpoint.Remote{URL: "oci://" + oci.Host() + "/elsewhere", CA: oci.CA()}
+	plain := registrytest.New(t, true)
+	plain.Push(t, "charts/cache", "3.0.0", registrytest.Manifest(plain.Blob("application/vnd.cncf.helm.chart.content.v1.tar+gzip", registrytest.Chart(t, "cache", "3.0.0"), nil)))
 	common := map[string]string{"common/Chart.yaml": "name: common\nversion: 0.5.0\n", "common/templates/a.yaml": "a: 1"}
 	for _, c := range []struct {
 		name  string
@@ -94,6 +96,7 @@ func TestDependenciesThatAreMissingAreBroughtIn(t *testing.T) {
 			[]string{"app/charts/db-1.0.0.tgz"},
 		},
 		{"a registry", map[string]string{"app/Chart.yaml": chart(dep("cache", "3.x", "oci://"+oci.Host()+"/charts"))}, []string{"app/charts/cache-3.0.0.tgz"}},
+		{"a registry without TLS, in a range that is opened", map[string]string{"app/Chart.yaml": chart(dep("cache", "3.x", "oci://"+plain.Host()+"/charts"))}, []string{"app/charts/cache-3.0.0.tgz"}},
 		{"a folder of the source", merge(common, map[string]string{"app/Chart.yaml": chart(dep("common", "", "file://../common"))}), []string{"app/charts/common-0.5.0/Chart.yaml", "app/charts/common-0.5.0/templates/a.yaml"}},
 		{"vendored as a folder: nobody is asked", map[string]string{"app/Chart.yaml": chart(dep("db", "^1", "https://nobody.test")), "app/charts/db/Chart.yaml": "name: db\nversion: 1.0.0\n"}, nil},
 		{"vendored as an archive: nobody is asked", map[string]string{"app/Chart.yaml": chart(dep("db", "^1", "https://nobody.test")), "app/charts/db-1.0.0.tgz": string(registrytest.Chart(t, "db", "1.0.0"))}, nil},

@@ -32,6 +32,7 @@ func Dial(ctx context.Context, host string, err error) error {
 		timeout   net.Error
 		inner     *url.Error
 		proxy     *address.ProxyError
+		noTLS     tls.RecordHeaderError
 	)
 	switch {
 	case errors.As(err, &own):
@@ -40,6 +41,8 @@ func Dial(ctx context.Context, host string, err error) error {
 		return Failf(ClassDenied, "%s: %w; an operator opens ranges with --source-allow-cidr", host, deniedOnly(err))
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return Failf(ClassUnreachable, "%s speaks http where https is needed", host)
+	case errors.As(err, &noTLS):
+		return Failf(ClassUnreachable, "%s does not speak TLS, which is needed", host)
 	case errors.Is(err, ErrRedirects), errors.Is(err, ErrDowngrade):
 		if errors.As(err, &inner) {
 			err = inner.Err

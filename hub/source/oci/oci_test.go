@@ -4,9 +4,13 @@ package oci_test
 
 import (
 	"archive/tar"
+	"bufio"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -284,6 +288,79 @@ func TestARegistryWithoutTLSNeedsAnOpenedRange(t *testing.T) {
 	}
 	if got := registry.Requests(); len(got) != 0 {
 		t.Errorf("the registry saw %+v", got)
+	}
+}
+
+// Servers of other makes answer a handshake with a page, which is no http either.
+func TestARegistryWithoutTLSIsKnownByWhatIsNoHandshake(t *testing.T) {
+	t.Parallel()
+	registry := registrytest.New(t, true)
+	registry.Push(t, "app", "latest", registrytest.Manifest(registry.Blob(yaml, []byte("a: 1"), nil)))
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return // closed
+			}
+			group.Go(func() { pass(t, conn, registry.Host()) })
+		}
+	})
+	t.Cleanup(func() {
+		if err := listener.Close(); err != nil {
+			t.Error(err)
+		}
+		group.Wait()
+	})
+	remote := registry.OCI("app")
+	remote.URL = "oci://" + listener.Addr().String() + "/app"
+	files, err := get(t, remote, oci.Ref{})
+	if err != nil || len(files) != 1 {
+		t.Errorf("files %v, %v", files, err)
+	}
+}
+
+// pass answers a handshake with a page and passes all else on.
+func pass(t *testing.T, conn net.Conn, to string) {
+	in := bufio.NewReader(conn)
+	defer func() {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	first, err := in.Peek(1)
+	if err != nil {
+		return // nobody wants anything
+	}
+	if first[0] == 0x16 {
+		if _, err := io.WriteString(conn, "<html>Bad request version</html>\n"); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	request, err := http.ReadRequest(in)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	request.URL.Scheme, request.URL.Host, request.RequestURI = "http", to, ""
+	response, err := http.DefaultTransport.RoundTrip(request.WithContext(t.Context()))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer func() {
+		if err := response.Body.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	response.Close = true
+	if err := response.Write(conn); err != nil {
+		t.Error(err)
 	}
 }
 

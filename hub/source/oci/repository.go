@@ -4,6 +4,7 @@ package oci
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net/http"
 	"net/netip"
@@ -90,7 +91,10 @@ func (r *Repository) speaksHTTP(ctx context.Context, host string) (bool, error) 
 		return false, fault.Failf(fault.ClassInvalid, "the URL cannot be used")
 	}
 	response, err := r.client.HTTP.Do(request)
-	if errors.Is(err, http.ErrSchemeMismatch) {
+	// Some servers answer the handshake as if it were http, others with anything else
+	// that is no handshake.
+	var noTLS tls.RecordHeaderError
+	if errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &noTLS) {
 		return true, nil
 	}
 	if err != nil {
