@@ -233,7 +233,7 @@ func (r *release) deleteOne(ctx context.Context, d *deletion) (gone bool, err er
 	r.mu.Lock()
 	uid, created := o.uid, o.created
 	r.mu.Unlock()
-	if (uid != "" && m.UID != uid) || m.Annotations[v1alpha1.AnnotationOwner] != r.marks.owner {
+	if !r.mine(uid, m) {
 		// Not the object that we applied, or no longer ours: none of our business.
 		r.drop(o)
 		return true, nil

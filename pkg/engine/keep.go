@@ -199,13 +199,13 @@ func (r *release) unmark(ctx context.Context, o *object) error {
 		r.mu.Lock()
 		uid := o.uid
 		r.mu.Unlock()
-		if (uid != "" && m.UID != uid) || m.Annotations[v1alpha1.AnnotationOwner] != r.marks.owner {
+		if !r.mine(uid, m) {
 			return nil
 		}
 		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 			"uid": m.UID, "resourceVersion": m.ResourceVersion,
 			"labels":      map[string]any{v1alpha1.LabelManaged: nil},
-			"annotations": map[string]any{v1alpha1.AnnotationOwner: nil},
+			"annotations": map[string]any{v1alpha1.AnnotationOwner: nil, v1alpha1.AnnotationHookRun: nil},
 		}})
 		if err != nil {
 			return fmt.Errorf("encode patch: %w", err)
@@ -219,4 +219,11 @@ func (r *release) unmark(ctx context.Context, o *object) error {
 		}
 	}
 	return errRaced
+}
+
+// mine says whether the object seen is the one that we applied, and still ours. One of
+// another UID is, if it carries our mark and was made by our own apply: a repair made it
+// again, and the engine ended before that was written down.
+func (r *release) mine(uid string, m meta) bool {
+	return m.Annotations[v1alpha1.AnnotationOwner] == r.marks.owner && (uid == "" || m.UID == uid || m.applied())
 }

@@ -204,6 +204,21 @@ type meta struct {
 	Annotations     map[string]string `json:"annotations"`
 	Finalizers      []string          `json:"finalizers"`
 	Deletion        *metav1.Time      `json:"deletionTimestamp"`
+	Managers        []struct {
+		Manager     string                            `json:"manager"`
+		Operation   metav1.ManagedFieldsOperationType `json:"operation"`
+		Subresource string                            `json:"subresource"`
+	} `json:"managedFields"`
+}
+
+// applied says whether our field manager has applied the object.
+func (m meta) applied() bool {
+	for _, e := range m.Managers {
+		if e.Manager == v1alpha1.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" {
+			return true
+		}
+	}
+	return false
 }
 
 func decodeMeta(body []byte) (meta, error) {
