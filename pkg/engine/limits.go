@@ -2,7 +2,11 @@
 
 package engine
 
-import "time"
+import (
+	"time"
+
+	judged "kumodo.io/convoy/pkg/health"
+)
 
 // Limits of the engine. None of them is a setting: what a user may choose is in
 // the order's policy.
@@ -42,6 +46,9 @@ const (
 	retryMax       = 10 * time.Minute
 	objectRetryMin = 250 * time.Millisecond
 	objectRetryMax = 30 * time.Second
+	// retryFloor is the least pause that an order may ask for, maxRetrySeconds the most.
+	retryFloor      = time.Second
+	maxRetrySeconds = 24 * 60 * 60
 	// locateRetryMin and locateRetryMax bound the pause before it is asked again where
 	// a kind lives that was not found at the start.
 	locateRetryMin = 5 * time.Second
@@ -103,6 +110,19 @@ const (
 	maxAhead = 24 * time.Hour
 	// maxOrderAge is how old a remove order may be when it comes.
 	maxOrderAge = 30 * 24 * time.Hour
-	// maxLayer is the largest layer that is staged.
+	// maxLayer is the largest layer that is staged, maxRules the largest of health rules.
 	maxLayer = 256 << 20
+	maxRules = judged.MaxDocument
+
+	// degradedAfter is how long an object has to be Degraded before that is said, unless
+	// it says itself that it has failed for good; until then it is Progressing.
+	degradedAfter = 5 * time.Second
+	// An object that stopped being healthy maxFalls times within fallWindow, and not by a
+	// change of its specification, is healthy again when it was for healthyAfter.
+	maxFalls     = 3
+	fallWindow   = 10 * time.Minute
+	healthyAfter = 30 * time.Second
+	// stateAfter is how long a changed health of an object waits to be written down,
+	// so that a restart knows since when it is so.
+	stateAfter = time.Minute
 )

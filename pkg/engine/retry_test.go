@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+func TestHowAnOperationThatFailedIsTriedAgain(t *testing.T) {
+	failed := tunnel.Finding{Status: tunnel.False, Reason: "DryRunFailed", Message: "ConfigMap team/a: no"}
+	unknown := tunnel.Finding{Status: tunnel.Unknown, Reason: "Unknown", Message: "connection refused"}
+	held := errHeld
+	for name, c := range map[string]struct {
+		verb  tunnel.Verb
+		retry *tunnel.Retry
+		err   error
+		found []tunnel.Finding
+		// pauses until it was given up, or as many as there are findings.
+		pauses  []time.Duration
+		givenUp bool
+	}{
+		"without a policy it goes on": {found: []tunnel.Finding{failed, failed, failed}, pauses: []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second}},
+		"with pauses of its own": {
+			retry: &tunnel.Retry{Limit: -1, MinSeconds: 1, MaxSeconds: 3}, found: []tunnel.Finding{failed, failed, failed},
+			pauses: []time.Duration{time.Second, 2 * time.Second, 3 * time.Second},
+		},
+		"a limit of two tries three times": {
+			retry: &tunnel.Retry{Limit: 2, MinSeconds: 1, MaxSeconds: 60}, found: []tunnel.Finding{failed, failed, failed},
+			pauses: []time.Duration{time.Second, 2 * time.Second}, givenUp: true,
+		},
+		"no retry tries once": {retry: &tunnel.Retry{MinSeconds: 1}, found: []tunnel.Finding{failed}, givenUp: true},
+		"what cannot be told does not count": {
+			retry: &tunnel.Retry{MinSeconds: 1, MaxSeconds: 2}, found: []tunnel.Finding{unknown, unknown, failed},
+			pauses: []time.Duration{time.Second, 2 * time.Second}, givenUp: true,
+		},
+		"a removal is never given up": {
+			verb: tunnel.VerbRemove, retry: &tunnel.Retry{MinSeconds: 1}, found: []tunnel.Finding{failed, failed}, pauses: []time.Duration{2 * time.Second, 4 * time.Second},
+		},
+		"deletions that are held wait for a person": {
+			retry: &tunnel.Retry{MinSeconds: 1}, err: held, found: []tunnel.Finding{failed, failed}, pauses: []time.Duration{retryMax, retryMax},
+		},
+		"pauses that are none are at least a second": {
+			retry: &tunnel.Retry{Limit: -1, MinSeconds: -5, MaxSeconds: -7}, found: []tunnel.Finding{failed, failed}, pauses: []time.Duration{time.Second, time.Second},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			order := tunnel.Order{Verb: tunnel.VerbApply, Sequence: 7, Policy: tunnel.Policy{Retry: c.retry}}
+			if c.verb != "" {
+				order.Verb = c.verb
+			}
+			err := c.err
+			if err == nil {
+				err = errors.New("it failed")
+			}
+			r := &release{}
+			var pauses []time.Duration
+			givenUp := false
+			for _, finding := range c.found {
+				r.finding = finding
+				pause, again := r.againLocked(order, err)
+				if !again {
+					givenUp = true
+					r.giveUpLocked()
+					break
+				}
+				pauses = append(pauses, pause)
+			}
+			if diff := cmp.Diff(c.pauses, pauses); diff != "" || givenUp != c.givenUp {
+				t.Errorf("given up: %v, want %v; pauses (-want +got):\n%s", givenUp, c.givenUp, diff)
+			}
+			if givenUp && (r.finding.Reason != "RetriesExhausted" || !strings.Contains(r.finding.Message, "DryRunFailed: ConfigMap team/a: no")) {
+				t.Errorf("finding %+v does not say why", r.finding)
+			}
+		})
+	}
+}
+
+func TestANewerOrderStartsCountingAnew(t *testing.T) {
+	retry := &tunnel.Retry{Limit: 1, MinSeconds: 1, MaxSeconds: 1}
+	r := &release{finding: tunnel.Finding{Status: tunnel.False}}
+	try := func(sequence int64) bool {
+		_, again := r.againLocked(tunnel.Order{Verb: tunnel.VerbApply, Sequence: sequence, Policy: tunnel.Policy{Retry: retry}}, errors.New("no"))
+		return again
+	}
+	if !try(1) || try(1) || !try(2) || try(2) {
+		t.Error("each order has its own attempts")
+	}
+}
