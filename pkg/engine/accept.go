@@ -96,7 +96,8 @@ func (rn *Runner) check(order tunnel.Order, held int64) *Refusal {
 	case tunnel.VerbRemove, tunnel.VerbRelease:
 		return nil
 	case tunnel.VerbApply:
-		if order.Objects == nil || !fits(*order.Objects) || (order.Sealed != nil && !fits(*order.Sealed)) {
+		if order.Objects == nil || !fits(*order.Objects) || (order.Sealed != nil && !fits(*order.Sealed)) ||
+			(order.Rules != nil && (!fits(*order.Rules) || order.Rules.Size > maxRules)) {
 			return refuse(v1alpha1.ReasonOrderRefused, fmt.Errorf("%w: layers", ErrMalformed))
 		}
 		return nil

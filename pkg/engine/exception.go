@@ -10,6 +10,7 @@ const (
 	exceptionImmutable   = "Immutable"
 	exceptionUnreachable = "Unreachable"
 	exceptionProgressing = "Progressing"
+	exceptionSuspended   = "Suspended"
 	exceptionDegraded    = "Degraded"
 	exceptionDrifted     = "Drifted"
 	exceptionContested   = "Contested"
@@ -33,7 +34,7 @@ func severity(reason string) int {
 		return 4
 	case exceptionDrifted:
 		return 5
-	case exceptionProgressing:
+	case exceptionProgressing, exceptionSuspended:
 		return 6
 	}
 	return 7

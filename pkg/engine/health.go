@@ -4,57 +4,43 @@ package engine
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
+
+	judged "kumodo.io/convoy/pkg/health"
 )
 
 // health of one object.
-type health uint8
+type health = judged.State
 
 const (
-	healthUnknown health = iota
-	healthy
-	progressing
-	degraded
-	terminating
+	healthUnknown = judged.Unknown
+	healthy       = judged.Healthy
+	progressing   = judged.Progressing
+	degraded      = judged.Degraded
+	suspended     = judged.Suspended
+	terminating   = judged.Terminating
 )
 
-// String gives the word used in inventories and reports.
-func (h health) String() string {
-	switch h {
-	case healthy:
-		return "Healthy"
-	case progressing:
-		return "Progressing"
-	case degraded:
-		return "Degraded"
-	case terminating:
-		return "Terminating"
-	case healthUnknown:
-	}
-	return "Unknown"
+// judge computes the health of a live object by the built-in rules, and why when it is
+// not healthy. live is not changed.
+func judge(live map[string]any) (health, string) {
+	v := judged.Judge(live)
+	return v.State, v.Message
 }
 
-// judge computes the health of a live object, and why when it is not healthy. Odd
-// shapes of a status are no reason to give up on it: what cannot be read is left
-// out. live is not changed, but for those odd parts.
-func judge(live map[string]any) (health, string) {
-	tidyStatus(live)
-	result, err := status.Compute(&unstructured.Unstructured{Object: live})
-	if err != nil {
-		return healthUnknown, clip(err.Error(), maxMessage)
+// judge computes the health of a live object by the rules of the order, and where they
+// have none for its kind by the built-in ones. live is not changed.
+func (r *release) judge(live map[string]any) judged.Verdict {
+	ruled := r.ruled.Load()
+	if ruled == nil {
+		return judged.Judge(live)
 	}
-	switch result.Status {
-	case status.CurrentStatus:
-		return healthy, ""
-	case status.FailedStatus:
-		return degraded, clip(result.Message, maxMessage)
-	case status.TerminatingStatus:
-		return terminating, clip("is being deleted"+finalizersOf(live), maxMessage)
-	case status.InProgressStatus, status.NotFoundStatus:
-		return progressing, clip(result.Message, maxMessage)
-	case status.UnknownStatus:
+	if ruled.bound == nil {
+		return judged.Verdict{State: healthUnknown, Message: "the health rules of the order are not here yet"}
 	}
-	return healthUnknown, clip(result.Message, maxMessage)
+	if v, ok := ruled.bound.Judge(live); ok {
+		return v
+	}
+	return judged.Judge(live)
 }
 
 func finalizersOf(live map[string]any) string {
@@ -65,49 +51,20 @@ func finalizersOf(live map[string]any) string {
 	return ", held by finalizer " + joinFields(list)
 }
 
-// tidyStatus drops the parts of a status that are not of the shape that every
-// controller keeps to, and that would make all of it unreadable.
-func tidyStatus(live map[string]any) {
-	raw, there := live["status"]
-	if !there {
-		return
-	}
-	st, ok := raw.(map[string]any)
-	if !ok {
-		delete(live, "status")
-		return
-	}
-	if g, there := st["observedGeneration"]; there {
-		if _, ok := g.(int64); !ok {
-			delete(st, "observedGeneration")
-		}
-	}
-	raw, there = st["conditions"]
-	if !there {
-		return
-	}
-	list, ok := raw.([]any)
-	if !ok {
-		delete(st, "conditions")
-		return
-	}
-	kept := list[:0:0]
-	for _, item := range list {
-		c, ok := item.(map[string]any)
-		if !ok {
-			continue
-		}
-		_, typed := c["type"].(string)
-		_, said := c["status"].(string)
-		if typed && said {
-			kept = append(kept, c)
-		}
-	}
-	st["conditions"] = kept
-}
-
 // blocksWave says whether a wave waits for an object of this kind to be healthy. A
 // claim may wait for the pod that uses it, and that pod may be in a later wave.
 func blocksWave(kind, group string) bool {
 	return group != "" || kind != "PersistentVolumeClaim"
+}
+
+// blocks says whether a wave waits for an object because of its health. What somebody
+// has suspended would be waited for in vain.
+func (o *object) blocks() bool {
+	return o.health != healthy && o.health != suspended && blocksWave(o.id.Kind, o.id.Group)
+}
+
+// rests says whether an object is complete although it is suspended: a CronJob makes
+// nothing between its times either.
+func (o *object) rests() bool {
+	return o.health == suspended && o.id.Group == "batch" && o.id.Kind == "CronJob"
 }

@@ -58,6 +58,9 @@ func (r *release) sizeOf(digest string) (int64, bool) {
 	if r.order.Objects != nil {
 		renders = append(renders, &Render{Objects: *r.order.Objects, Sealed: r.order.Sealed})
 	}
+	if r.order.Rules != nil {
+		renders = append(renders, &Render{Objects: *r.order.Rules})
+	}
 	for _, o := range r.objects {
 		renders = append(renders, o.render)
 	}

@@ -39,6 +39,7 @@ type object struct {
 	leaving *leaving
 	health    health
 	why       string // of the health, when not healthy
+	smooth    *smooth
 
 	// foreign is the owner that was found on it, if it is not us.
 	foreign string

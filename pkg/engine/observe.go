@@ -14,7 +14,7 @@ func (r *release) observe(o *object, live map[string]any) {
 		r.observeHook(o, live)
 		return
 	}
-	h, why := judge(live)
+	verdict := r.judge(live)
 	p, entry := project(live)
 	uid, rv := metaText(live, "uid"), parseVersion(metaText(live, "resourceVersion"))
 	owner := ownerOf(live)
@@ -35,7 +35,7 @@ func (r *release) observe(o *object, live map[string]any) {
 	o.notice(uid)
 	o.rv, o.seen, o.missing = rv, true, false
 	o.live, o.entryGone = p, !entry
-	o.health, o.why = h, why
+	r.tellLocked(o, verdict, generationOf(live), now)
 	o.foreign = ""
 	if owner != "" && owner != r.marks.owner {
 		o.foreign = owner
@@ -58,6 +58,7 @@ func (r *release) vanished(o *object, uid string, rv uint64) {
 	}
 	before := o.view()
 	o.seen, o.missing, o.entryGone = true, true, false
+	r.roughenLocked(o)
 	o.health, o.why = progressing, "does not exist"
 	if rv != 0 {
 		o.rv = rv
@@ -69,7 +70,7 @@ func (r *release) vanished(o *object, uid string, rv uint64) {
 
 // accept takes in the answer to our own apply: from now on this is how it must be.
 func (r *release) accept(o *object, live map[string]any) {
-	h, why := judge(live)
+	verdict := r.judge(live)
 	p, entry := project(live)
 	uid, rv := metaText(live, "uid"), parseVersion(metaText(live, "resourceVersion"))
 	now := r.now()
@@ -88,7 +89,7 @@ func (r *release) accept(o *object, live map[string]any) {
 	if newer {
 		o.other, o.rv, o.seen, o.missing = "", rv, true, false
 		o.live, o.entryGone, o.foreign = p, !entry, ""
-		o.health, o.why = h, why
+		r.tellLocked(o, verdict, generationOf(live), now)
 	}
 	r.reviewLocked(o, before, now)
 }
@@ -126,6 +127,7 @@ func (r *release) reviewLocked(o *object, before view, now time.Time) {
 	if after := o.view(); after != before {
 		if exceptional(after) != exceptional(before) || after.health != before.health {
 			o.since = now
+			r.keepStateLocked(o, now)
 		}
 		r.dirty = true
 		r.wakeLocked()

@@ -3,6 +3,8 @@
 package engine
 
 import (
+	"time"
+
 	"kumodo.io/convoy/pkg/manifest"
 	"kumodo.io/convoy/pkg/tunnel"
 )
@@ -61,6 +63,9 @@ type Entry struct {
 	Created bool `json:"created,omitempty"`
 	// Orphaned: it left the render and was not pruned.
 	Orphaned bool `json:"orphaned,omitempty"`
+	// State is its health when it is not Healthy, and Since when it is so.
+	State string    `json:"state,omitempty"`
+	Since time.Time `json:"since,omitzero"`
 	// Leaving: it was let through to be deleted.
 	Leaving bool `json:"leaving,omitempty"`
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -26,6 +27,8 @@ type release struct {
 	notify chan struct{}
 	// writing is held while the record is written or deleted; taken before mu.
 	writing sync.Mutex
+	// ruled are the health rules in use; nil: the built-in ones alone.
+	ruled atomic.Pointer[ruled]
 
 	mu sync.Mutex // guards what follows
 
@@ -46,8 +49,12 @@ type release struct {
 	objects map[manifest.Identity]*object
 	drifts  map[*object]time.Time      // to be repaired, since when
 	kept    map[*object]map[string]any // live content of some of them
-	applied *Render
-	attempt *Render
+	// unjudged were not judged by the health rules in use yet; waits are objects of which
+	// another health is told at a time.
+	unjudged map[*object]bool
+	waits    map[*object]time.Time
+	applied  *Render
+	attempt  *Render
 	total   int // objects in the wanted render
 	// round is the way through the hooks' phases that is under way or was last; nil: none.
 	// runs of hooks, oldest first, each changed under mu only.
@@ -114,6 +121,7 @@ const (
 	workHeal
 	workReport
 	workSave
+	workTell
 	workLocate
 	workWait
 )
@@ -136,6 +144,8 @@ func (r *release) run(ctx context.Context) {
 			if err := r.save(ctx); err != nil && ctx.Err() == nil {
 				r.log.Error(err, "state not written, will be tried again")
 			}
+		case workTell:
+			r.tell()
 		case workLocate:
 			r.findKinds(ctx)
 		case workWait:
@@ -171,6 +181,12 @@ func (r *release) next(ctx context.Context) (work, time.Time) {
 	if due := r.healDueLocked(now); !due.IsZero() {
 		if !due.After(now) {
 			return workHeal, now
+		}
+		earliest(due)
+	}
+	if due := r.tellDueLocked(); !due.IsZero() {
+		if !due.After(now) {
+			return workTell, now
 		}
 		earliest(due)
 	}
@@ -312,17 +328,20 @@ func (r *release) waitUntil(ctx context.Context, order tunnel.Order, deadline ti
 		}
 		at := deadline
 		r.mu.Lock()
-		healAt, reportAt := r.healDueLocked(now), r.reportDueLocked()
+		healAt, reportAt, tellAt := r.healDueLocked(now), r.reportDueLocked(), r.tellDueLocked()
 		r.mu.Unlock()
 		switch {
 		case !healAt.IsZero() && !healAt.After(now):
 			r.active(ctx, func() { r.heal(ctx) })
 			continue
+		case !tellAt.IsZero() && !tellAt.After(now):
+			r.tell()
+			continue
 		case !reportAt.IsZero() && !reportAt.After(now):
 			r.report()
 			continue
 		}
-		for _, t := range []time.Time{healAt, reportAt} {
+		for _, t := range []time.Time{healAt, reportAt, tellAt} {
 			if !t.IsZero() && t.Before(at) {
 				at = t
 			}

@@ -96,8 +96,8 @@ func (r *release) buildLocked() tunnel.Report {
 
 // tally is what the objects of a Release add up to.
 type tally struct {
-	applied, unseen, moving, drifted, bad, unknown, stuck int
-	firstDrifted, firstBad, firstMoving                   string
+	applied, unseen, moving, drifted, bad, unknown, suspended, stuck int
+	firstDrifted, firstBad, firstMoving, firstSuspended              string
 }
 
 func (r *release) tallyLocked(out *tunnel.Report) tally {
@@ -162,7 +162,7 @@ func (r *release) tallyLocked(out *tunnel.Report) tally {
 			add(o, exceptionDrifted, message)
 		}
 		switch {
-		case o.health == healthy:
+		case o.health == healthy, o.rests():
 			out.Counts.Healthy++
 		case !o.applied:
 			s.moving++
@@ -170,6 +170,10 @@ func (r *release) tallyLocked(out *tunnel.Report) tally {
 			s.bad++
 			s.firstBad = cmp.Or(s.firstBad, o.id.String()+": "+o.why)
 			add(o, exceptionDegraded, o.why)
+		case o.health == suspended:
+			s.suspended++
+			s.firstSuspended = cmp.Or(s.firstSuspended, o.id.String()+": "+o.why)
+			add(o, exceptionSuspended, o.why)
 		case o.health == healthUnknown:
 			s.unknown++
 			s.firstMoving = cmp.Or(s.firstMoving, o.id.String()+": "+o.why)
@@ -223,6 +227,8 @@ func healthyFinding(s tally, applied, total int) tunnel.Finding {
 		return tunnel.Finding{Status: tunnel.False, Reason: v1alpha1.ReasonProgressing, Message: clip(s.firstMoving, maxMessage)}
 	case s.firstMoving != "", s.unseen > 0:
 		return tunnel.Finding{Status: tunnel.Unknown, Reason: v1alpha1.ReasonUnknown, Message: clip(s.firstMoving, maxMessage)}
+	case s.suspended > 0:
+		return tunnel.Finding{Status: tunnel.Unknown, Reason: v1alpha1.ReasonSuspended, Message: clip(counted(s.firstSuspended, s.suspended), maxMessage)}
 	case applied == 0 && total > 0 && s.moving == 0:
 		return tunnel.Finding{Status: tunnel.Unknown, Reason: v1alpha1.ReasonUnknown, Message: "nothing was applied yet"}
 	case s.moving > 0:
@@ -303,6 +309,7 @@ func (r *release) save(ctx context.Context) error {
 		if o.render != nil {
 			e.Render = o.render.Objects.Digest
 		}
+		r.saveStateLocked(o, &e)
 		record.Inventory = append(record.Inventory, e)
 	}
 	r.mu.Unlock()

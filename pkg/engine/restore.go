@@ -38,6 +38,9 @@ func (rn *Runner) load(ctx context.Context) error {
 		// There may be one already: an order can be accepted before the state is read.
 		r := rn.getOrMake(record.UID)
 		r.restore(record)
+		if err := r.restoreRules(ctx); err != nil {
+			return err
+		}
 		r.findKinds(ctx)
 		return nil
 	})
@@ -64,7 +67,7 @@ func (rn *Runner) newRelease(uid string) *release {
 	return &release{
 		runner: rn, uid: uid, marks: newMarks(rn.hub, uid), log: rn.log.WithValues("release", uid),
 		notify: make(chan struct{}, 1), objects: map[manifest.Identity]*object{},
-		drifts: map[*object]time.Time{}, kept: map[*object]map[string]any{},
+		drifts: map[*object]time.Time{}, kept: map[*object]map[string]any{}, unjudged: map[*object]bool{}, waits: map[*object]time.Time{},
 		finding: tunnel.Finding{Status: tunnel.Unknown, Reason: v1alpha1.ReasonProgressing},
 		counter: rn.moments.next(),
 	}
@@ -109,6 +112,7 @@ func (r *release) restoreLocked(record *Record) {
 		if e.Leaving {
 			o.leaving = &leaving{since: r.now()}
 		}
+		o.restoreState(e)
 		if want, ok := parseProjection(e.Hash); ok && o.render != nil {
 			o.want, o.applied = want, true
 		}
@@ -127,6 +131,9 @@ func (r *release) restoreLocked(record *Record) {
 		return
 	}
 	r.order = order
+	if order.Rules != nil {
+		r.ruled.Store(&ruled{layer: *order.Rules, facts: order.Facts})
+	}
 	if r.done || (r.applied != nil && r.applied.Sequence == order.Sequence) {
 		r.handled, r.settled = order.Sequence, true
 		if r.op != nil && r.op.Phase == v1alpha1.PhaseRunning {

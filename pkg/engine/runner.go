@@ -79,6 +79,7 @@ type Runner struct {
 
 	mu       sync.Mutex
 	releases map[string]*release // by UID; guarded by mu
+	rules    *ruleCache
 	holds    map[string]int      // digests that are being staged; guarded by mu
 	interned map[resource]*resource
 	// head is what the hub has for this Cluster, Release UID to sequence, as its last
@@ -125,7 +126,7 @@ func New(o Options) (*Runner, error) {
 		state: o.State, blobs: o.Blobs, out: o.Report, verify: o.Verify, hubTime: o.HubTime, moments: newMoments(o.Clock, o.HubTime),
 		clock: o.Clock, log: o.Logger, meter: meter, slots: make(chan struct{}, maxActive), lives: make(chan struct{}, maxLives),
 		tidyNotify: make(chan struct{}, 1),
-		releases:   map[string]*release{}, holds: map[string]int{}, interned: map[resource]*resource{},
+		rules: newRuleCache(), releases: map[string]*release{}, holds: map[string]int{}, interned: map[resource]*resource{},
 		watches: map[scope]*watch{}, namespaces: slices.Sorted(slices.Values(o.Namespaces)),
 	}, nil
 }

@@ -30,6 +30,9 @@ func (r *release) sync(ctx context.Context, order tunnel.Order) error {
 		Objects: *order.Objects, Sealed: order.Sealed,
 		Namespace: order.Policy.Namespace, Sequence: order.Sequence, Account: order.ServiceAccount,
 	}
+	if err := r.stageRules(ctx, order); err != nil {
+		return r.failSync(ctx, order, err, v1alpha1.ReasonProgressing)
+	}
 	if err := r.stage(ctx, render); err != nil {
 		return r.failSync(ctx, order, err, v1alpha1.ReasonProgressing)
 	}

@@ -88,7 +88,7 @@ func (r *release) refersTo(digest string) bool {
 	if r.order.Objects != nil && r.order.Objects.Digest == digest {
 		return true
 	}
-	if digestOf(r.order.Sealed) == digest {
+	if digestOf(r.order.Sealed) == digest || digestOf(r.order.Rules) == digest || r.ruled.Load().names(digest) {
 		return true
 	}
 	for _, render := range []*Render{r.applied, r.attempt} {

@@ -2,12 +2,10 @@
 
 package engine
 
-import "k8s.io/apimachinery/pkg/runtime"
-
 // Verdict judges a live object by the rules that a Runner uses: Healthy, Progressing,
-// Degraded, Terminating or Unknown, and why when it is not Healthy. The object is not
+// Degraded, Suspended or Unknown, and why when it is not Healthy. The object is not
 // changed.
 func Verdict(live map[string]any) (word, message string) {
-	h, message := judge(runtime.DeepCopyJSON(live))
-	return h.String(), message
+	h, message := judge(live)
+	return h.Outcome().String(), message
 }

@@ -226,7 +226,7 @@ func (r *release) blocker(items []*item) string {
 			why = it.failed.message
 		case o == nil || !o.applied:
 			why = "not applied yet"
-		case o.health != healthy && blocksWave(it.id.Kind, it.id.Group):
+		case o.blocks():
 			why = o.why
 			if why == "" {
 				why = o.health.String()
