@@ -28,6 +28,10 @@ func (rn *Runner) Accept(order tunnel.Order, signed tunnel.Signed) error {
 		return nil
 	}
 	refusal := rn.check(order, held)
+	rules, err := compileIgnores(order.Ignore)
+	if refusal == nil && err != nil {
+		refusal = &Refusal{Reason: v1alpha1.ReasonOrderRefused, Sequence: order.Sequence, Err: fmt.Errorf("%w: %w", ErrMalformed, err)}
+	}
 	if refusal == nil && r != nil {
 		if err := r.fenceError(order); err != nil {
 			refusal = &Refusal{Reason: v1alpha1.ReasonOrderRefused, Sequence: order.Sequence, Err: err}
@@ -54,6 +58,7 @@ func (rn *Runner) Accept(order tunnel.Order, signed tunnel.Signed) error {
 		return nil // another call was quicker
 	}
 	r.order, r.signed, r.ref = order, signed, order.Release
+	r.adoptRulesLocked(rules)
 	r.log = rn.log.WithValues("release", uid, "name", order.Release.Namespace+"/"+order.Release.Name)
 	r.retryAt, r.retries = time.Time{}, 0
 	r.refusal, r.refused = nil, 0

@@ -53,8 +53,11 @@ func (r *release) applyItem(ctx context.Context, order tunnel.Order, p *plan, it
 	if err := r.restoreFirst(ctx, o, it); err != nil {
 		return err
 	}
+	may := r.mayLeave(it.id, content)
 	for race := 0; race < maxRaces; race++ {
+		var err error
 		if !it.checked {
+			it.plain = false
 			if err := r.lookAt(ctx, it); err != nil {
 				return err
 			}
@@ -74,7 +77,16 @@ func (r *release) applyItem(ctx context.Context, order tunnel.Order, p *plan, it
 				return err
 			}
 		}
-		body, err := r.marks.body(content, it.id, precondition{uid: it.uid, resourceVersion: it.rv, create: !it.found})
+		shaped := content
+		if may && it.found && !it.plain {
+			if shaped, err = r.shape(ctx, p, it, content); err != nil {
+				return err
+			}
+		}
+		if !it.found {
+			it.scaling = firstScaling(p, it.id, content)
+		}
+		body, err := r.marks.body(shaped, it.id, precondition{uid: it.uid, resourceVersion: it.rv, create: !it.found})
 		if err != nil {
 			return err
 		}
@@ -107,6 +119,7 @@ func (r *release) applyItem(ctx context.Context, order tunnel.Order, p *plan, it
 // applyDone records that an object is as the render says.
 func (r *release) applyDone(p *plan, it *item, o *object, live map[string]any, created bool) {
 	r.mu.Lock()
+	o.scaling = it.scaling
 	o.line, o.wave, o.digest, o.render = it.line, it.wave, it.digest, p.render
 	o.res, o.version, o.orphaned = it.res, it.version, false
 	o.created = o.created || created
@@ -139,7 +152,11 @@ func (r *release) restoreFirst(ctx context.Context, o *object, it *item) error {
 		return nil
 	}
 	it.checked = false
-	_, err := r.repair(ctx, o, nil, resumed)
+	how := repairAll
+	if resumed {
+		how = repairEntry
+	}
+	_, err := r.repair(ctx, o, nil, how)
 	if err != nil {
 		return fmt.Errorf("bring back what was applied before: %w", err)
 	}

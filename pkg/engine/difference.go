@@ -45,6 +45,10 @@ func (r *release) compare(ctx context.Context, o *object) ([]tunnel.Difference, 
 	if owner := ownerOf(live); owner != "" && owner != r.marks.owner {
 		return nil, r.runner.ownedByOther(owner)
 	}
+	content, t, err := r.shapeLive(ctx, o, content, live)
+	if err != nil {
+		return nil, err
+	}
 	body, err := r.marks.body(content, o.id, precondition{uid: metaText(live, "uid"), resourceVersion: metaText(live, "resourceVersion")})
 	if err != nil {
 		return nil, err
@@ -55,7 +59,7 @@ func (r *release) compare(ctx context.Context, o *object) ([]tunnel.Difference, 
 	}
 	hides := isSecret(o.id)
 	var found []tunnel.Difference
-	for _, c := range changes(live, want) {
+	for _, c := range changes(live, want, t) {
 		found = append(found, c.shown(live, want, hides || sealedAt(masked, c.keys)))
 	}
 	return found, nil

@@ -23,7 +23,7 @@ func (r *release) dryRun(ctx context.Context, order tunnel.Order, p *plan) error
 	r.mu.Lock()
 	for _, it := range p.items {
 		o := r.objects[it.id]
-		if o != nil && o.inSync() && o.digest == it.digest && o.res == it.res && it.res != nil && !o.orphaned {
+		if o != nil && o.inSync() && o.digest == it.digest && o.res == it.res && it.res != nil && !o.orphaned && !p.moved(o) {
 			it.unchanged = true
 		}
 	}
@@ -136,12 +136,26 @@ func (r *release) tryOnce(ctx context.Context, order tunnel.Order, p *plan, it *
 	if err := permit(order, it); err != nil {
 		return err
 	}
-	body, err := r.marks.body(content, it.id, precondition{})
-	if err != nil {
-		return err
+	may, shaped := r.mayLeave(it.id, content), content
+	if may && r.hasApplied(it.id) {
+		var err error
+		if shaped, err = r.shape(ctx, p, it, content); err != nil {
+			return err
+		}
 	}
 	for race := 0; race < maxRaces; race++ {
+		body, err := r.marks.body(shaped, it.id, precondition{})
+		if err != nil {
+			return err
+		}
 		found, m, err := r.runner.target.tryApply(ctx, *it.res, it.id.Namespace, it.id.Name, body, it.force)
+		if may && !it.shaped && (found || len(conflictsOf(err)) > 0) {
+			// It was not known that it exists.
+			if shaped, err = r.shape(ctx, p, it, content); err != nil {
+				return err
+			}
+			continue
+		}
 		if conflicts := conflictsOf(err); len(conflicts) > 0 && !it.force {
 			if err := r.mayForce(ctx, order, it, conflicts); err != nil {
 				return err
@@ -155,6 +169,9 @@ func (r *release) tryOnce(ctx context.Context, order tunnel.Order, p *plan, it *
 		if !found {
 			it.checked, it.found, it.uid, it.rv = true, false, "", ""
 			return nil
+		}
+		if m.ResourceVersion != it.rv {
+			it.plain = false // it was another state that was looked at
 		}
 		if r.ours(it.id, m) {
 			it.checked, it.found, it.uid, it.rv = true, true, m.UID, m.ResourceVersion
@@ -187,14 +204,12 @@ func (r *release) ours(id manifest.Identity, m meta) bool {
 
 // lookAt reads an object that exists and checks whose it is.
 func (r *release) lookAt(ctx context.Context, it *item) error {
-	live, err := r.runner.target.get(ctx, *it.res, it.id.Namespace, it.id.Name)
-	if apierrors.IsNotFound(err) {
-		it.checked, it.found, it.uid, it.rv = true, false, "", ""
-		return nil
-	}
-	if err != nil {
-		return err
-	}
+	_, err := r.look(ctx, it)
+	return err
+}
+
+// recognize checks whose a live object is.
+func (r *release) recognize(it *item, live map[string]any) error {
 	owner := ownerOf(live)
 	it.from = nil
 	if owner != "" && owner != r.marks.owner {
@@ -203,7 +218,7 @@ func (r *release) lookAt(ctx context.Context, it *item) error {
 			return r.runner.ownedByOther(owner)
 		}
 	}
-	it.checked, it.found = true, true
+	it.checked, it.found, it.marked = true, true, owner != ""
 	it.uid, it.rv = metaText(live, "uid"), metaText(live, "resourceVersion")
 	it.takeOver = owner == "" && hasClientSide(live)
 	if o := r.object(it.id); o != nil {

@@ -55,6 +55,12 @@ var (
 	errHeld        = errors.New("deletions wait to be confirmed")
 )
 
+// compareError: whether an object differs from what we applied could not be found out.
+type compareError struct{ err error }
+
+func (e *compareError) Error() string { return "cannot be compared: " + e.err.Error() }
+func (e *compareError) Unwrap() error { return e.err }
+
 // renderError says that a render is not what was ordered, or must not be applied.
 type renderError struct {
 	reason string

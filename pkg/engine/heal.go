@@ -52,22 +52,33 @@ func (c *contest) allow(now time.Time) {
 
 func (c *contest) contested() bool { return c != nil && !c.next.IsZero() }
 
-// healDueLocked says when the next repair is due; zero: none.
+// heals says whether drift is repaired. Where it is not, it is compared and told.
+func heals(order tunnel.Order) bool { return order.Policy.Automatic && !order.Policy.Suspended }
+
+// healDueLocked says when the next repair, or comparison, is due; zero: none.
 func (r *release) healDueLocked(now time.Time) time.Time {
-	if len(r.drifts) == 0 || !r.order.Policy.Automatic || r.order.Verb != tunnel.VerbApply || r.done {
+	if len(r.drifts) == 0 || r.order.Verb != tunnel.VerbApply || r.done {
 		return time.Time{}
 	}
 	var first time.Time
 	for o := range r.drifts {
-		due := now
-		if o.contest != nil && o.contest.next.After(now) {
-			due = o.contest.next
-		}
-		if first.IsZero() || due.Before(first) {
+		due, any := r.dueLocked(o, now)
+		if any && (first.IsZero() || due.Before(first)) {
 			first = due
 		}
 	}
 	return first
+}
+
+// dueLocked says when one object that has drifted is due.
+func (r *release) dueLocked(o *object, now time.Time) (due time.Time, any bool) {
+	if !heals(r.order) && (o.missing || o.other != "" || (o.judged && o.judgedAt == o.rv)) {
+		return time.Time{}, false // what there is to say is said
+	}
+	if o.contest != nil && o.contest.next.After(now) {
+		return o.contest.next, true
+	}
+	return now, true
 }
 
 // heal repairs the objects that have drifted and are due, in apply order.
@@ -75,9 +86,13 @@ func (r *release) heal(ctx context.Context) {
 	ctx = actAs(ctx, r.healer())
 	now := r.now()
 	r.mu.Lock()
+	how := repairNothing
+	if heals(r.order) {
+		how = repairAll
+	}
 	var due []*object
 	for o := range r.drifts {
-		if o.contest == nil || !o.contest.next.After(now) {
+		if at, any := r.dueLocked(o, now); any && !at.After(now) {
 			due = append(due, o)
 		}
 	}
@@ -90,12 +105,12 @@ func (r *release) heal(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		r.healOne(ctx, o)
+		r.healOne(ctx, o, how)
 	}
 }
 
-// healOne repairs one object and records what was done.
-func (r *release) healOne(ctx context.Context, o *object) {
+// healOne repairs one object, or finds out how it differs, and records that.
+func (r *release) healOne(ctx context.Context, o *object, how repairing) {
 	started := r.now()
 	r.mu.Lock()
 	live, seenAt := r.kept[o], r.drifts[o]
@@ -106,10 +121,10 @@ func (r *release) healOne(ctx context.Context, o *object) {
 	r.dirty = true
 	r.mu.Unlock()
 
-	result, err := r.repair(ctx, o, live, false)
+	result, err := r.repair(ctx, o, live, how)
 	if err != nil && ctx.Err() == nil && (apierrors.IsConflict(err) || errors.Is(err, errRaced)) {
 		// It changed meanwhile: what it is now is what counts.
-		result, err = r.repair(ctx, o, nil, false)
+		result, err = r.repair(ctx, o, nil, how)
 	}
 	if ctx.Err() != nil {
 		return
@@ -130,7 +145,13 @@ func (r *release) healOne(ctx context.Context, o *object) {
 		r.log.Info("object not repaired, will be tried again", "object", o.id.String(), "error", o.problem.message)
 		return
 	}
-	o.problem = nil
+	if o.contest.next = (time.Time{}); o.problem != nil && o.problem.reason != exceptionContested {
+		o.problem = nil
+	}
+	if how == repairNothing && result.at != 0 {
+		o.judged, o.judgedAt, o.differs = true, result.at, result.what
+		return
+	}
 	if !result.changed {
 		return
 	}
@@ -165,6 +186,13 @@ func (r *release) problemOf(o *object, err error) *problem {
 	if errors.As(err, &owned) {
 		return &problem{reason: exceptionOwned, message: owned.Error()}
 	}
+	var compared *compareError
+	if errors.As(err, &compared) {
+		return &problem{
+			reason: reasonOf(err), unsure: true,
+			message: clip("cannot be compared: "+explain(compared.err, isSecret(o.id)), maxMessage),
+		}
+	}
 	reason := exceptionDrifted
 	if classify(err, surroundings{}) == cannotTell {
 		reason = reasonOf(err)
@@ -172,17 +200,26 @@ func (r *release) problemOf(o *object, err error) *problem {
 	return &problem{reason: reason, message: clip("cannot be repaired: "+explain(err, isSecret(o.id)), maxMessage)}
 }
 
-// repaired is what a repair did.
+// repairing says what a repair may change.
+type repairing uint8
+
+const (
+	repairAll     repairing = iota
+	repairEntry             // our entry in managedFields, no value
+	repairNothing           // it is compared only
+)
+
+// repaired is what a repair did, or found.
 type repaired struct {
 	changed bool
 	what    string // fields, and who had changed them
 	manager string
+	at      uint64 // the version that was compared and differs
 }
 
 // repair makes one object again as we applied it last. live is its state as it was
-// seen, nil to read it. A dry run is the judge of whether anything differs. With
-// ownershipOnly the values are left alone.
-func (r *release) repair(ctx context.Context, o *object, live map[string]any, ownershipOnly bool) (repaired, error) {
+// seen, nil to read it. A dry run is the judge of whether anything differs.
+func (r *release) repair(ctx context.Context, o *object, live map[string]any, how repairing) (repaired, error) {
 	r.mu.Lock()
 	render, line, digest, res, missing, namespace := o.render, o.line, o.digest, o.res, o.missing, r.order.Policy.Namespace
 	r.mu.Unlock()
@@ -204,7 +241,7 @@ func (r *release) repair(ctx context.Context, o *object, live map[string]any, ow
 		}
 	}
 	if live == nil && missing {
-		if ownershipOnly {
+		if how != repairAll {
 			return repaired{}, nil
 		}
 		if r.outlived() {
@@ -223,6 +260,10 @@ func (r *release) repair(ctx context.Context, o *object, live map[string]any, ow
 		r.settle(o, live)
 		return repaired{}, nil
 	}
+	content, t, err := r.shapeLive(ctx, o, content, live)
+	if err != nil {
+		return repaired{}, &compareError{err}
+	}
 	pre := precondition{uid: metaText(live, "uid"), resourceVersion: metaText(live, "resourceVersion")}
 	body, err := r.marks.body(content, o.id, pre)
 	if err != nil {
@@ -230,26 +271,35 @@ func (r *release) repair(ctx context.Context, o *object, live map[string]any, ow
 	}
 	want, _, err := r.runner.target.apply(ctx, *res, o.id.Namespace, o.id.Name, body, true, true)
 	if err != nil {
-		return repaired{}, err
+		return repaired{}, &compareError{err}
 	}
-	differ := changes(live, want)
+	differ := changes(live, want, t)
 	lost := ownEntry(live) == nil
+	if how == repairNothing && (lost || len(differ) > 0) {
+		r.observe(o, live)
+		out := describe(differ, lost)
+		out.changed, out.at = false, parseVersion(pre.resourceVersion)
+		return out, nil
+	}
 	if lost {
 		if err := r.ownership(ctx, o, live, want); err != nil {
 			return repaired{}, err
 		}
-		if ownershipOnly {
+		if how == repairEntry {
 			return repaired{changed: true}, nil
 		}
 		if body, err = r.marks.body(content, o.id, precondition{}); err != nil {
 			return repaired{}, err
 		}
 	}
-	if len(differ) == 0 && !lost {
+	r.mu.Lock()
+	anew := o.other != "" // made again, by us before a restart or by somebody: it becomes ours by an apply
+	r.mu.Unlock()
+	if len(differ) == 0 && !lost && !anew {
 		r.settle(o, live)
 		return repaired{}, nil
 	}
-	if ownershipOnly {
+	if how == repairEntry {
 		return repaired{}, nil
 	}
 	if lost {

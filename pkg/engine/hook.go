@@ -63,7 +63,8 @@ func newHook(it item, annotations map[string]string) (*hook, error) {
 	}
 	h := &hook{
 		item: it, name: annotations[v1alpha1.AnnotationHookName], phases: map[string]bool{},
-		keep: annotations[annotationKeep] == keepValue || annotations[v1alpha1.AnnotationPrune] == "false",
+		// With a definition, a namespace or a claim others' objects or data would go.
+		keep: deleteRules{removal: true}.annotated(annotations) != "" || !replaceable(it.id),
 	}
 	for _, word := range splitWords(words) {
 		if !knownPhases[word] {
@@ -110,7 +111,7 @@ func splitWords(text string) []string {
 
 // addHook takes an object into the plan as a hook, if it is one.
 func (p *plan) addHook(it item, content map[string]any) (bool, error) {
-	h, err := newHook(it, annotationsOf(content))
+	h, err := newHook(it, annotationTexts(content))
 	if err != nil || h == nil {
 		return false, err
 	}
@@ -119,23 +120,6 @@ func (p *plan) addHook(it item, content map[string]any) (bool, error) {
 	}
 	p.hooks = append(p.hooks, h)
 	return true, nil
-}
-
-// annotationsOf reads the annotations of an object that are texts.
-func annotationsOf(content map[string]any) map[string]string {
-	metadata, ok := content["metadata"].(map[string]any)
-	if !ok {
-		return nil
-	}
-	annotations, ok := metadata["annotations"].(map[string]any)
-	if !ok {
-		return nil
-	}
-	out := make(map[string]string, len(annotations))
-	for k, v := range annotations {
-		out[k] = text(v)
-	}
-	return out
 }
 
 // runsIn says whether the hook runs in a phase: of a first render, or of a later one.

@@ -5,6 +5,7 @@ package engine
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
@@ -34,8 +35,6 @@ type HookRound struct {
 	Upgrade bool `json:"upgrade,omitempty"`
 	// Half: the phase in the middle is over: all is applied, or deleted.
 	Half bool `json:"half,omitempty"`
-	// Told is the sequence of the newest order for whose failure SyncFailed hooks ran.
-	Told int64 `json:"told,omitempty"`
 	// Ended: all phases are over.
 	Ended bool `json:"ended,omitempty"`
 }
@@ -49,10 +48,13 @@ type HookRun struct {
 	Phase   string `json:"phase"`
 	Run     string `json:"run"`
 	// Round is the sequence of its round.
-	Round int64 `json:"round"`
+	Round int64  `json:"round"`
 	State string `json:"state"`
 	// UID of the object; empty until the answer to its creation was written down.
 	UID string `json:"uid,omitempty"`
+	// Former is the UID of an object that was applied before it became a hook, and that
+	// the run may replace.
+	Former string `json:"former,omitempty"`
 	// OnSuccess: the object goes when the phase has succeeded. Keep: it never goes.
 	OnSuccess bool `json:"onSuccess,omitempty"`
 	Keep      bool `json:"keep,omitempty"`
@@ -108,23 +110,34 @@ func (r *release) restoreHooksLocked(h *Hooks) {
 
 // newRunLocked writes a run down that is about to begin.
 func (r *release) newRunLocked(h *hook, phase string, order tunnel.Order, timeout time.Duration) *HookRun {
-	attempt := 1
-	prefix := strconv.FormatInt(order.Sequence, 10) + "-"
+	attempt, former := 1, ""
 	for _, old := range r.runs {
-		if old.Identity == h.id && len(old.Run) > len(prefix) && old.Run[:len(prefix)] == prefix {
+		if old.Identity != h.id {
+			continue
+		}
+		former = old.Former
+		if old.isOf(order) {
 			attempt++
 		}
 	}
 	now := r.runner.moments.told(r.now())
 	run := &HookRun{
-		Identity: h.id, Version: h.version, Hook: h.called(), Phase: phase, Run: prefix + strconv.Itoa(attempt),
-		Round: r.round.Sequence, State: runRunning, OnSuccess: h.onSuccess, Keep: h.keep,
+		Identity: h.id, Version: h.version, Hook: h.called(), Phase: phase, Run: runPrefix(order) + strconv.Itoa(attempt),
+		Round: r.round.Sequence, State: runRunning, OnSuccess: h.onSuccess, Keep: h.keep, Former: former,
 		StartedAt: now, Deadline: now.Add(timeout),
 	}
 	r.runs = append(r.runs, run)
 	r.trimRunsLocked()
 	r.dirty = true
 	return run
+}
+
+// runPrefix begins the names of all runs for an order.
+func runPrefix(order tunnel.Order) string { return strconv.FormatInt(order.Sequence, 10) + "-" }
+
+// isOf says whether a run was made for an order.
+func (run *HookRun) isOf(order tunnel.Order) bool {
+	return strings.HasPrefix(run.Run, runPrefix(order))
 }
 
 // trimRunsLocked forgets the oldest runs that are over and left nothing.

@@ -14,8 +14,11 @@ import (
 // sight is what watches have seen of the object of a hook. Such an object is seen by
 // the same watches as all others, and never repaired. Guarded by the release's mu.
 type sight struct {
-	run string // of the run that makes it; empty while an earlier object is to go
+	run string // of the run that makes it
 	uid string // empty until it is known
+	// earlier is the UID of an object of that name that has to go before.
+	earlier     string
+	earlierGone bool
 	// outcome is the first final state that was seen; it stays, also when the object
 	// goes afterwards.
 	outcome outcome
@@ -54,16 +57,19 @@ func (r *release) observeHook(o *object, live map[string]any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := o.sight
-	if s.uid == "" && s.run != "" && ownerOf(live) == r.marks.owner && annotationsOf(live)[v1alpha1.AnnotationHookRun] == s.run {
+	if s.uid == "" && s.run != "" && ownerOf(live) == r.marks.owner && annotationTexts(live)[v1alpha1.AnnotationHookRun] == s.run {
 		s.uid = uid
+	}
+	if s.earlier != "" && s.earlier != uid {
+		s.earlierGone = true
 	}
 	switch {
 	case s.uid == "":
-		return
 	case s.uid != uid:
 		s.gone = true // another took its name
 	case s.outcome == outcomeOpen:
 		s.outcome, s.why = state, why
+		o.rv = parseVersion(metaText(live, "resourceVersion"))
 	}
 	r.wakeLocked()
 }
@@ -72,10 +78,13 @@ func (r *release) observeHook(o *object, live map[string]any) {
 func (r *release) vanishedHook(o *object, uid string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if o.sight.uid == "" || uid != "" && uid != o.sight.uid {
-		return
+	s := o.sight
+	if s.earlier != "" && (uid == "" || uid == s.earlier) {
+		s.earlierGone = true
 	}
-	o.sight.gone = true
+	if s.uid != "" && (uid == "" || uid == s.uid) {
+		s.gone = true
+	}
 	r.wakeLocked()
 }
 

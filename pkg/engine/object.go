@@ -37,15 +37,23 @@ type object struct {
 	orphaned  bool
 	// leaving: it was let through to be deleted, and is not repaired any more.
 	leaving *leaving
-	health    health
-	why       string // of the health, when not healthy
-	smooth    *smooth
+	health  health
+	why     string // of the health, when not healthy
+	smooth  *smooth
 
 	// foreign is the owner that was found on it, if it is not us.
 	foreign string
 	problem *problem
 	since   time.Time // of what makes it an exception
 	contest *contest
+	// scaling says to whom its number of replicas is left. unsure is the rule of what is
+	// left to others that could not be judged for it.
+	scaling scaling
+	unsure  string
+	// judged: the state of judgedAt was compared; it differs, in what differs says.
+	judged   bool
+	judgedAt uint64
+	differs  string
 	// sight is set of the object of a hook, which is only watched.
 	sight *sight
 }
@@ -54,6 +62,8 @@ type object struct {
 type problem struct {
 	reason  string
 	message string
+	// unsure: whether the object differs could not be found out.
+	unsure bool
 }
 
 // drifted says whether an applied object is not as it was after our last apply.

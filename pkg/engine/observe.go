@@ -15,7 +15,8 @@ func (r *release) observe(o *object, live map[string]any) {
 		return
 	}
 	verdict := r.judge(live)
-	p, entry := project(live)
+	t := r.sparedOf(o, live)
+	p, entry := project(live, t)
 	uid, rv := metaText(live, "uid"), parseVersion(metaText(live, "resourceVersion"))
 	owner := ownerOf(live)
 	now := r.now()
@@ -34,7 +35,7 @@ func (r *release) observe(o *object, live map[string]any) {
 	before := o.view()
 	o.notice(uid)
 	o.rv, o.seen, o.missing = rv, true, false
-	o.live, o.entryGone = p, !entry
+	o.live, o.entryGone, o.unsure = p, !entry, t.unsure
 	r.tellLocked(o, verdict, generationOf(live), now)
 	o.foreign = ""
 	if owner != "" && owner != r.marks.owner {
@@ -71,7 +72,8 @@ func (r *release) vanished(o *object, uid string, rv uint64) {
 // accept takes in the answer to our own apply: from now on this is how it must be.
 func (r *release) accept(o *object, live map[string]any) {
 	verdict := r.judge(live)
-	p, entry := project(live)
+	t := r.sparedOf(o, live)
+	p, entry := project(live, t)
 	uid, rv := metaText(live, "uid"), parseVersion(metaText(live, "resourceVersion"))
 	now := r.now()
 
@@ -88,7 +90,7 @@ func (r *release) accept(o *object, live map[string]any) {
 	}
 	if newer {
 		o.other, o.rv, o.seen, o.missing = "", rv, true, false
-		o.live, o.entryGone, o.foreign = p, !entry, ""
+		o.live, o.entryGone, o.foreign, o.unsure = p, !entry, "", t.unsure
 		r.tellLocked(o, verdict, generationOf(live), now)
 	}
 	r.reviewLocked(o, before, now)
@@ -101,11 +103,13 @@ type view struct {
 	drifted bool
 	applied bool
 	foreign string
+	unsure  string
+	differs string
 	problem problem
 }
 
 func (o *object) view() view {
-	v := view{health: o.health, why: o.why, drifted: o.drifted(), applied: o.applied, foreign: o.foreign}
+	v := view{health: o.health, why: o.why, drifted: o.drifted(), applied: o.applied, foreign: o.foreign, unsure: o.unsure, differs: o.differs}
 	if o.problem != nil {
 		v.problem = *o.problem
 	}
@@ -123,6 +127,7 @@ func (r *release) reviewLocked(o *object, before view, now time.Time) {
 	} else {
 		delete(r.drifts, o)
 		delete(r.kept, o)
+		o.judged, o.differs = false, ""
 	}
 	if after := o.view(); after != before {
 		if exceptional(after) != exceptional(before) || after.health != before.health {
@@ -135,7 +140,7 @@ func (r *release) reviewLocked(o *object, before view, now time.Time) {
 }
 
 func exceptional(v view) bool {
-	return v.health != healthy || v.drifted || v.foreign != "" || v.problem != (problem{})
+	return v.health != healthy || v.drifted || v.foreign != "" || v.unsure != "" || v.problem != (problem{})
 }
 
 // keepLocked holds the content of an object that has drifted until it is repaired,

@@ -33,13 +33,17 @@ type item struct {
 	found   bool
 	uid, rv string
 	from    *release // it passes to us from this one
+	marked  bool     // it had our mark, or that of whom it passes from, before this render
 
 	force     bool // conflicts are ours to win
 	takeOver  bool // fields of kubectl's client-side apply become ours first
 	replace   bool // an immutable field changes and the policy says to make it anew
 	class     class
 	unchanged bool // nothing to do
-	failed    *problem
+	// shaped: it was looked at for what is left to others; plain: that is nothing.
+	shaped, plain bool
+	scaling       scaling
+	failed        *problem
 }
 
 // plan is what is to be done for one render.
@@ -51,10 +55,13 @@ type plan struct {
 	// hooks are run, not applied; lines has the items by their line, nil for a hook.
 	hooks []*hook
 	lines []*item
+	// running: the hooks are to be run, in the round of this order.
+	running bool
 	// namespaces and kinds that the render itself brings.
 	namespaces map[string]bool
 	kinds      map[groupKind]definition
 	webhooks   bool
+	scalers    []scaler
 }
 
 type groupKind struct{ group, kind string }
@@ -200,7 +207,7 @@ func (p *plan) add(e *manifest.Entry, hooks bool) error {
 	// Few objects have to be looked into here; all others are decoded when it is
 	// their turn.
 	var content map[string]any
-	if isDefinition(e.Identity) || bytes.Contains(e.Raw, []byte(v1alpha1.LabelManaged)) ||
+	if isDefinition(e.Identity) || isScaler(e.Identity) || bytes.Contains(e.Raw, []byte(v1alpha1.LabelManaged)) ||
 		bytes.Contains(e.Raw, []byte(v1alpha1.AnnotationOwner)) || bytes.Contains(e.Raw, []byte(v1alpha1.AnnotationHook)) {
 		var err error
 		if content, err = e.Object(); err != nil {
@@ -234,6 +241,8 @@ func (p *plan) add(e *manifest.Entry, hooks bool) error {
 		p.webhooks = true
 	case e.Group == "apiextensions.k8s.io" && e.Kind == "CustomResourceDefinition":
 		p.addKind(content, e.Digest)
+	case isScaler(e.Identity):
+		p.addScaler(it, content)
 	}
 	return nil
 }

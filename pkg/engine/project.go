@@ -41,16 +41,17 @@ func parseProjection(s string) (projection, bool) {
 	return p, true
 }
 
-// project computes the projection of a live object. It is false when our entry is
-// gone from managedFields.
-func project(live map[string]any) (projection, bool) {
+// project computes the projection of a live object, without what is left to others. It
+// is false when our entry is gone from managedFields.
+func project(live map[string]any, t spared) (projection, bool) {
 	var p projection
 	entry := ownEntry(live)
 	if entry == nil {
 		return p, false
 	}
 	h := sha256.New()
-	walk(h, entry, live, true)
+	ours, _ := t.split(entry, live)
+	walk(h, ours, t.stripped(live), true)
 	copy(p[:], h.Sum(nil))
 	return p, true
 }
@@ -323,12 +324,14 @@ type change struct {
 }
 
 // changes compares a live object with what it would be after our apply, at the
-// paths that this apply owns. Amounts that are spelt differently are the same.
-func changes(live, want map[string]any) []change {
+// paths that this apply owns, without what is left to others. Amounts that are spelt
+// differently are the same.
+func changes(live, want map[string]any, t spared) []change {
 	entry := ownEntry(want)
 	if entry == nil {
 		return nil
 	}
+	entry, _ = t.split(entry, live)
 	var found []change
 	compare(entry, live, true, want, true, nil, &found)
 	others := managers(live)

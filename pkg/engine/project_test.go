@@ -126,13 +126,13 @@ func TestProjection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			before, ok := project(parsed(t, applied))
+			before, ok := project(parsed(t, applied), spared{})
 			if !ok {
 				t.Fatal("no projection")
 			}
 			object := parsed(t, applied)
 			c.change(t, object)
-			after, ok := project(object)
+			after, ok := project(object, spared{})
 			if ok == c.gone {
 				t.Fatalf("our entry is there: %v", ok)
 			}
@@ -145,7 +145,7 @@ func TestProjection(t *testing.T) {
 
 func TestAProjectionSurvivesBeingWrittenDown(t *testing.T) {
 	t.Parallel()
-	p, _ := project(parsed(t, applied))
+	p, _ := project(parsed(t, applied), spared{})
 	if got, ok := parseProjection(p.String()); !ok || got != p {
 		t.Errorf("came back as %v, %v", got, ok)
 	}
@@ -165,7 +165,7 @@ func TestChangesNameFieldsAndManagersAndSeeEqualAmounts(t *testing.T) {
 	at(t, container, "resources", "requests")["cpu"] = "0.5"
 	delete(at(t, live, "metadata", "labels"), "app")
 	var got []string
-	for _, c := range changes(live, want) {
+	for _, c := range changes(live, want, spared{}) {
 		got = append(got, c.path+" by "+c.managed)
 	}
 	if diff := cmp.Diff([]string{

@@ -33,6 +33,9 @@ func (r *release) stale(p *plan) []*object {
 			uids[o.uid] = true
 		}
 	}
+	for _, h := range p.hooks {
+		planned[h.id.String()] = true // let go, see letGo
+	}
 	var stale []*object
 	for id, o := range r.objects {
 		switch {
@@ -91,6 +94,10 @@ func (r *release) removeAll(ctx context.Context, order tunnel.Order) error {
 	if err := r.yieldToSuccessor(ctx, order); err != nil {
 		return err
 	}
+	p, err := r.preDelete(ctx, order)
+	if err != nil {
+		return r.failSync(ctx, order, err, v1alpha1.ReasonUnknown)
+	}
 	r.mu.Lock()
 	all := make([]*object, 0, len(r.objects))
 	for _, o := range r.objects {
@@ -99,6 +106,9 @@ func (r *release) removeAll(ctx context.Context, order tunnel.Order) error {
 	r.mu.Unlock()
 	if err := r.deleteObjects(ctx, order, all, rulesOf(order, false)); err != nil {
 		return r.failSync(ctx, order, err, v1alpha1.ReasonPruneFailed)
+	}
+	if err := r.postDelete(ctx, order, p); err != nil {
+		return r.failSync(ctx, order, err, v1alpha1.ReasonUnknown)
 	}
 	return r.finishLast(ctx, order)
 }
@@ -115,6 +125,7 @@ func (r *release) releaseAll(ctx context.Context, order tunnel.Order) error {
 	for _, o := range r.objects {
 		all = append(all, o)
 	}
+	all = append(all, r.hookObjectsLocked()...)
 	r.mu.Unlock()
 	var failures []error
 	for _, o := range all {

@@ -38,8 +38,8 @@ type Render struct {
 	Sealed    *tunnel.Layer `json:"sealed,omitempty"`
 	Namespace string        `json:"namespace,omitempty"`
 	// Account that it was applied as, as <namespace>:<name>; empty: our own.
-	Account string `json:"account,omitempty"`
-	Sequence  int64         `json:"sequence"`
+	Account  string `json:"account,omitempty"`
+	Sequence int64  `json:"sequence"`
 	// Hooks: those of it are run; without, they are ordinary objects.
 	Hooks bool `json:"hooks,omitempty"`
 }
@@ -61,6 +61,8 @@ type Entry struct {
 	Hash string `json:"hash,omitempty"`
 	// Created: it did not exist before it was first applied.
 	Created bool `json:"created,omitempty"`
+	// Scaling: to whom the number of its replicas is left; empty: to nobody.
+	Scaling string `json:"scaling,omitempty"`
 	// Orphaned: it left the render and was not pruned.
 	Orphaned bool `json:"orphaned,omitempty"`
 	// State is its health when it is not Healthy, and Since when it is so.

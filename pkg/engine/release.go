@@ -25,6 +25,8 @@ type release struct {
 	log    logr.Logger
 	// notify has a place for one wake-up.
 	notify chan struct{}
+	// ignores are what the newest order leaves to others; nil: nothing.
+	ignores atomic.Pointer[ignoreRules]
 	// writing is held while the record is written or deleted; taken before mu.
 	writing sync.Mutex
 	// ruled are the health rules in use; nil: the built-in ones alone.
@@ -42,6 +44,7 @@ type release struct {
 	handled  int64
 	retryAt  time.Time
 	retries  int
+	attempts attempts
 	resumed  bool // the order was under way when the last run ended
 	restored bool // the record was read
 	stopping bool // done, nothing may start any more
@@ -55,11 +58,15 @@ type release struct {
 	waits    map[*object]time.Time
 	applied  *Render
 	attempt  *Render
-	total   int // objects in the wanted render
+	total    int // objects in the wanted render
 	// round is the way through the hooks' phases that is under way or was last; nil: none.
 	// runs of hooks, oldest first, each changed under mu only.
 	round *HookRound
 	runs  []*HookRun
+	// A hook that failed before a restart rests until then, for the order of that
+	// sequence.
+	restUntil time.Time
+	restFor   int64
 
 	// What the report says.
 	finding  tunnel.Finding // of Applied
@@ -281,11 +288,15 @@ func (r *release) carryOut(ctx context.Context) {
 		r.retries, r.resumed = 0, false
 		return
 	}
-	pause := backoff(r.retries, retryMin, retryMax)
-	if isHeld(err) {
-		pause = retryMax // for a person, who sends a new order
+	if isAborted(err) {
+		return // a person has ended it, and says when it goes on
 	}
-	r.retries++
+	pause, again := r.againLocked(order, err)
+	if !again {
+		r.giveUpLocked()
+		log.Info("operation failed, and is not tried again", "verb", order.Verb, "attempts", r.attempts.failed, "error", err.Error())
+		return
+	}
 	r.retryAt = r.now().Add(pause)
 	log.Info("operation failed, will be tried again", "verb", order.Verb, "after", pause, "reason", r.finding.Reason, "error", err.Error())
 }

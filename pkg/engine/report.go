@@ -78,6 +78,7 @@ func (r *release) buildLocked() tunnel.Report {
 		out.AppliedRef = r.applied.Objects.Digest
 	}
 	out.Operation = r.runner.moments.operation(r.op)
+	out.Hooks = r.hookRunsLocked()
 	s := r.tallyLocked(&out)
 	out.Counts.Total = int32(max(r.total, 0))
 	out.InSync, out.Healthy = r.inSyncLocked(s), healthyFinding(s, s.applied, r.total)
@@ -96,8 +97,9 @@ func (r *release) buildLocked() tunnel.Report {
 
 // tally is what the objects of a Release add up to.
 type tally struct {
-	applied, unseen, moving, drifted, bad, unknown, suspended, stuck int
-	firstDrifted, firstBad, firstMoving, firstSuspended              string
+	syncTally
+	applied, unseen, moving, bad, unknown, suspended int
+	firstBad, firstMoving, firstSuspended            string
 }
 
 func (r *release) tallyLocked(out *tunnel.Report) tally {
@@ -136,30 +138,8 @@ func (r *release) tallyLocked(out *tunnel.Report) tally {
 		if _, known := r.problems[id]; known {
 			continue
 		}
-		switch {
-		case o.foreign != "":
+		if s.addLocked(r, o, add) {
 			failed++
-			s.drifted++
-			add(o, exceptionOwned, fmt.Sprintf("belongs to %q", clip(o.foreign, 100)))
-		case o.problem != nil:
-			failed++
-			if o.drifted() {
-				s.drifted++
-				s.stuck++
-				s.firstDrifted = cmp.Or(s.firstDrifted, o.id.String()+": "+o.problem.message)
-			}
-			add(o, o.problem.reason, o.problem.message)
-		case o.drifted():
-			s.drifted++
-			message := "is not as it was applied"
-			if o.missing {
-				message = "was deleted"
-			}
-			s.firstDrifted = cmp.Or(s.firstDrifted, o.id.String()+" "+message)
-			if !r.order.Policy.Automatic {
-				s.stuck++
-			}
-			add(o, exceptionDrifted, message)
 		}
 		switch {
 		case o.health == healthy, o.rests():
@@ -205,12 +185,10 @@ func (r *release) tallyLocked(out *tunnel.Report) tally {
 }
 
 func (r *release) inSyncLocked(s tally) tunnel.Finding {
+	if finding, said := s.findingLocked(r); said {
+		return finding
+	}
 	switch {
-	case s.drifted > 0:
-		return tunnel.Finding{
-			Status: tunnel.False, Reason: v1alpha1.ReasonDrifted,
-			Message: clip(counted(s.firstDrifted, s.drifted), maxMessage),
-		}
 	case r.finding.Status == tunnel.True && s.unseen == 0:
 		return tunnel.Finding{Status: tunnel.True, Reason: v1alpha1.ReasonInSync}
 	case r.finding.Status == tunnel.True:
@@ -296,12 +274,13 @@ func (r *release) save(ctx context.Context) error {
 	record := &Record{
 		UID: r.uid, Release: r.ref, Order: r.signed, Applied: r.applied, Attempt: r.attempt,
 		Done: r.done, Counter: r.reserved, Operation: r.runner.moments.operation(r.op), Inventory: make([]Entry, 0, len(r.objects)),
-		Held: r.held,
+		Hooks: r.hooksLocked(),
+		Held:  r.held,
 	}
 	for _, o := range r.sortedLocked() {
 		e := Entry{
 			Identity: o.id, Version: o.version, Wave: o.wave, Line: int(o.line), Digest: o.digest,
-			UID: o.uid, Created: o.created, Orphaned: o.orphaned, Leaving: o.leaving != nil,
+			UID: o.uid, Created: o.created, Orphaned: o.orphaned, Leaving: o.leaving != nil, Scaling: o.scaling.String(),
 		}
 		if o.applied {
 			e.Hash = o.want.String()

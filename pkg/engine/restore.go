@@ -82,10 +82,11 @@ func (r *release) restore(record *Record) {
 		return // read twice, since the first reading was cut short
 	}
 	r.restored = true
-	order, signed := r.order, r.signed
+	order, signed, ignores := r.order, r.signed, r.rules()
 	r.restoreLocked(record)
 	if order.Sequence > r.order.Sequence && !r.refuseFencedLocked(order) {
 		r.order, r.signed, r.ref = order, signed, order.Release
+		r.adoptRulesLocked(ignores)
 		r.settled, r.done = false, false
 		r.resumed = record.Attempt != nil
 	}
@@ -97,6 +98,7 @@ func (r *release) restoreLocked(record *Record) {
 	r.log = r.log.WithValues("name", record.Release.Namespace+"/"+record.Release.Name)
 	r.counter = max(r.counter, record.Counter)
 	r.reserved = r.counter
+	r.restoreHooksLocked(record.Hooks)
 	r.applied, r.attempt, r.done, r.op = record.Applied, record.Attempt, record.Done, record.Operation
 	renders := map[string]*Render{}
 	for _, render := range []*Render{record.Applied, record.Attempt} {
@@ -113,6 +115,7 @@ func (r *release) restoreLocked(record *Record) {
 			o.leaving = &leaving{since: r.now()}
 		}
 		o.restoreState(e)
+		o.scaling = parseScaling(e.Scaling)
 		if want, ok := parseProjection(e.Hash); ok && o.render != nil {
 			o.want, o.applied = want, true
 		}
@@ -121,6 +124,10 @@ func (r *release) restoreLocked(record *Record) {
 	order, err := decodeOrder(record.Order)
 	if err == nil {
 		err = r.runner.verify(record.Order)
+	}
+	var ignores ignoreRules
+	if err == nil {
+		ignores, err = compileIgnores(order.Ignore)
 	}
 	if err != nil {
 		r.refusal = &tunnel.Finding{
@@ -131,10 +138,11 @@ func (r *release) restoreLocked(record *Record) {
 		return
 	}
 	r.order = order
+	r.ignores.Store(&ignores)
 	if order.Rules != nil {
 		r.ruled.Store(&ruled{layer: *order.Rules, facts: order.Facts})
 	}
-	if r.done || (r.applied != nil && r.applied.Sequence == order.Sequence) {
+	if r.done || (r.applied != nil && r.applied.Sequence == order.Sequence && !r.roundOpenLocked(order)) {
 		r.handled, r.settled = order.Sequence, true
 		if r.op != nil && r.op.Phase == v1alpha1.PhaseRunning {
 			// All was applied; only the wait for health was cut off. What the health is
@@ -166,6 +174,7 @@ func (r *release) restoreLocked(record *Record) {
 		return
 	}
 	r.resumed = true
+	r.restAfterLocked()
 }
 
 // findKinds finds where the objects live whose kinds were not found yet, and watches

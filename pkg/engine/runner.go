@@ -49,9 +49,11 @@ type Options struct {
 // Features are what orders may require of this engine.
 var features = map[string]bool{
 	tunnel.FeatureApply: true, tunnel.FeatureRemove: true, tunnel.FeatureRelease: true,
-	tunnel.FeatureSealed: true, tunnel.FeatureReplace: true,
+	tunnel.FeatureIgnore: true, tunnel.FeatureSuspend: true,
+	tunnel.FeatureSealed: true, tunnel.FeatureReplace: true, tunnel.FeatureRetry: true,
 	tunnel.FeatureImpersonate: true, tunnel.FeaturePermitted: true,
 	tunnel.FeaturePrune: true, tunnel.FeatureBudget: true,
+	tunnel.FeatureHooks: true, tunnel.FeatureRules: true,
 }
 
 // Features lists what orders may require of this engine, sorted.
@@ -80,7 +82,7 @@ type Runner struct {
 	mu       sync.Mutex
 	releases map[string]*release // by UID; guarded by mu
 	rules    *ruleCache
-	holds    map[string]int      // digests that are being staged; guarded by mu
+	holds    map[string]int // digests that are being staged; guarded by mu
 	interned map[resource]*resource
 	// head is what the hub has for this Cluster, Release UID to sequence, as its last
 	// head has proven; nil before the first; guarded by mu.
@@ -126,7 +128,7 @@ func New(o Options) (*Runner, error) {
 		state: o.State, blobs: o.Blobs, out: o.Report, verify: o.Verify, hubTime: o.HubTime, moments: newMoments(o.Clock, o.HubTime),
 		clock: o.Clock, log: o.Logger, meter: meter, slots: make(chan struct{}, maxActive), lives: make(chan struct{}, maxLives),
 		tidyNotify: make(chan struct{}, 1),
-		rules: newRuleCache(), releases: map[string]*release{}, holds: map[string]int{}, interned: map[resource]*resource{},
+		rules:      newRuleCache(), releases: map[string]*release{}, holds: map[string]int{}, interned: map[resource]*resource{},
 		watches: map[scope]*watch{}, namespaces: slices.Sorted(slices.Values(o.Namespaces)),
 	}, nil
 }

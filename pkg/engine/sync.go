@@ -22,13 +22,18 @@ func timeoutOf(order tunnel.Order) time.Duration {
 }
 
 // sync makes the cluster equal to the render that an order names: staged, planned,
-// tried, written down, applied wave by wave, pruned, written down. Whenever it ends
-// in between, it can be begun again and comes to the same end.
+// tried, written down, applied wave by wave, pruned, written down, with hooks before
+// and after. Whenever it ends in between, it can be begun again and comes to the same
+// end. docs/engine.md draws it.
 func (r *release) sync(ctx context.Context, order tunnel.Order) error {
+	if order.Policy.Suspended {
+		return r.holdStill(ctx, order)
+	}
 	r.begin(v1alpha1.OperationSync, order)
 	render := &Render{
 		Objects: *order.Objects, Sealed: order.Sealed,
 		Namespace: order.Policy.Namespace, Sequence: order.Sequence, Account: order.ServiceAccount,
+		Hooks: hooked(order),
 	}
 	if err := r.stageRules(ctx, order); err != nil {
 		return r.failSync(ctx, order, err, v1alpha1.ReasonProgressing)
@@ -48,8 +53,14 @@ func (r *release) sync(ctx context.Context, order tunnel.Order) error {
 		r.showProblems(p)
 		return r.end(ctx, order, finding, errors.New(finding.Message))
 	}
+	p.running = r.beginRound(order, p, false)
 	if err := r.dryRun(ctx, order, p); err != nil {
 		return r.failSync(ctx, order, err, v1alpha1.ReasonUnknown)
+	}
+	if p.running {
+		if err := r.dryRunHooks(ctx, order, p); err != nil {
+			return r.failSync(ctx, order, err, v1alpha1.ReasonUnknown)
+		}
 	}
 	if err := r.checkpoint(ctx, order); err != nil {
 		return err
@@ -59,16 +70,19 @@ func (r *release) sync(ctx context.Context, order tunnel.Order) error {
 		return r.end(ctx, order, finding, errors.New(finding.Message))
 	}
 	r.stay(p)
+	changed := p.changedKinds()
+	if err := r.preSync(ctx, order, p, changed); err != nil {
+		return r.failHooked(ctx, order, p, err, v1alpha1.ReasonUnknown)
+	}
 	if !p.done(r, render) {
 		r.intendAll(p, render)
 		if err := r.save(ctx); err != nil {
 			return r.failSync(ctx, order, err, v1alpha1.ReasonUnknown)
 		}
 	}
-	changed := p.changedKinds()
 	for _, wave := range p.waves {
 		if err := r.applyWave(ctx, order, p, wave, changed); err != nil {
-			return r.failSync(ctx, order, err, v1alpha1.ReasonApplyFailed)
+			return r.failHooked(ctx, order, p, err, v1alpha1.ReasonApplyFailed)
 		}
 	}
 	return r.finishSync(ctx, order, p)
@@ -149,11 +163,14 @@ func (r *release) failSync(ctx context.Context, order tunnel.Order, err error, r
 	finding := tunnel.Finding{Status: tunnel.Unknown, Reason: reason, Message: explain(err, false)}
 	var refused *renderError
 	var failed *waveError
+	var stopped *hookError
 	switch {
 	case errors.As(err, &refused):
 		finding.Status, finding.Reason = tunnel.False, refused.reason
 	case errors.As(err, &failed):
 		finding = failed.finding
+	case errors.As(err, &stopped):
+		finding.Status, finding.Reason = tunnel.False, v1alpha1.ReasonHookFailed
 	}
 	return r.end(ctx, order, finding, err)
 }
@@ -258,56 +275,4 @@ func (r *release) intend(p *plan, it *item) *object {
 		r.runner.track(o.res, r, o, false)
 	}
 	return o
-}
-
-// finishSync prunes, marks the render as applied, and waits for the health of what
-// was applied last.
-func (r *release) finishSync(ctx context.Context, order tunnel.Order, p *plan) error {
-	if err := r.prune(ctx, order, p); err != nil {
-		if isHeld(err) {
-			return err // told already, and nothing to try again
-		}
-		return r.failSync(ctx, order, err, v1alpha1.ReasonPruneFailed)
-	}
-	r.mu.Lock()
-	r.applied, r.attempt, r.resumed = p.render, nil, false
-	r.problems = nil
-	r.inventoryNew, r.inventorySent = true, 0
-	r.finding = tunnel.Finding{Status: tunnel.True, Reason: v1alpha1.ReasonApplied, Message: r.leftLocked()}
-	r.dirty = true
-	deadline := r.now().Add(timeoutOf(order))
-	r.mu.Unlock()
-	if err := r.save(ctx); err != nil {
-		return r.failSync(ctx, order, err, v1alpha1.ReasonUnknown)
-	}
-	r.runner.tidy()
-	r.setDeadline(deadline)
-	blocked := ""
-	met, err := r.waitUntil(ctx, order, deadline, func() bool {
-		blocked = r.blocker(p.items)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.op != nil && r.op.Message != blocked {
-			r.op.Message = blocked
-			r.dirty = true
-		}
-		return blocked == ""
-	})
-	if err != nil {
-		return err
-	}
-	now := r.now()
-	r.mu.Lock()
-	r.settled = true
-	if r.op != nil {
-		r.op.Phase, r.op.FinishedAt, r.op.Deadline, r.op.Message = v1alpha1.PhaseSucceeded, &now, nil, ""
-		if !met {
-			r.op.Phase, r.op.Message = v1alpha1.PhaseFailed, clip(fmt.Sprintf("after %s still %s", timeoutOf(order), blocked), maxMessage)
-		}
-		r.runner.meter.operation(order.Verb, met, now.Sub(r.op.StartedAt))
-	}
-	r.dirty = true
-	r.mu.Unlock()
-	r.report()
-	return nil
 }

@@ -156,11 +156,14 @@ const (
 	ReasonDependency      = "DependencyNotReady" // a Release of dependsOn is not ready, missing, or part of a circle
 	ReasonSuspended       = "Suspended"          // spec.suspend
 	ReasonRetriesEnded    = "RetriesExhausted"   // syncPolicy.retry.limit attempts failed
-	ReasonRulesFailed     = "HealthRulesFailed"  // a rule set that the Release names is missing or broken
+	ReasonRulesFailed     = "HealthRulesFailed"  // the health rules of the Release cannot be used
+	ReasonRulesMissing    = "HealthRulesMissing" // a rule set that the Release names is not there
 
 	// InSync.
 	ReasonInSync  = "InSync"
 	ReasonDrifted = "Drifted"
+	// ReasonContested: somebody changes an object again and again; the message names who.
+	ReasonContested = "Contested"
 	// Healthy.
 	ReasonHealthy  = "Healthy"
 	ReasonDegraded = "Degraded"

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kumodo.io/convoy/pkg/manifest"
+)
+
+// The number of replicas is left to an autoscaler without a rule: when one of the same
+// render, or any on the cluster, targets the object; and when the render gives no number.
+// Autoscalers are looked for when a number would change, and at no other time.
+
+// scaling says to whom the number of replicas of an object is left.
+type scaling uint8
+
+const (
+	scaledByRender  scaling = iota // to nobody: the number of the render holds
+	scaledInRender                 // an autoscaler of the same render
+	scaledOnCluster                // one that was found on the cluster
+	scaledUnsaid                   // the render gives no number
+)
+
+// String is what a record has.
+func (s scaling) String() string {
+	switch s {
+	case scaledInRender:
+		return "render"
+	case scaledOnCluster:
+		return "cluster"
+	case scaledUnsaid:
+		return "unsaid"
+	case scaledByRender:
+	}
+	return ""
+}
+
+func parseScaling(text string) scaling {
+	for _, s := range []scaling{scaledInRender, scaledOnCluster, scaledUnsaid} {
+		if s.String() == text {
+			return s
+		}
+	}
+	return scaledByRender
+}
+
+// replicas is where the number is, in all kinds that have one.
+var replicas = []string{"spec", "replicas"}
+
+// Bounds of a look for autoscalers.
+const (
+	scalerPage  = 500
+	scalerPages = 20
+)
+
+// scaler is an autoscaler of a render.
+type scaler struct {
+	it     *item
+	target groupKind
+	name   string
+}
+
+// isScaler says whether a kind is one of autoscalers that name their target.
+func isScaler(id manifest.Identity) bool {
+	return id.Group == "autoscaling" && id.Kind == "HorizontalPodAutoscaler" || id.Group == "keda.sh" && id.Kind == "ScaledObject"
+}
+
+// scaleTarget is what an autoscaler names.
+type scaleTarget struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+}
+
+// of reads the target out of an autoscaler's spec. KEDA's names a Deployment when it
+// names no kind.
+func (t scaleTarget) groupKind() groupKind {
+	if t.Kind == "" {
+		return groupKind{"apps", "Deployment"}
+	}
+	group, _ := manifest.GroupVersion(t.APIVersion)
+	return groupKind{group, t.Kind}
+}
+
+// addScaler notes an autoscaler of the render.
+func (p *plan) addScaler(it *item, content map[string]any) {
+	spec, ok := content["spec"].(map[string]any)
+	if !ok {
+		return
+	}
+	ref, ok := spec["scaleTargetRef"].(map[string]any)
+	if !ok {
+		return
+	}
+	t := scaleTarget{text(ref["apiVersion"]), text(ref["kind"]), text(ref["name"])}
+	p.scalers = append(p.scalers, scaler{it: it, target: t.groupKind(), name: t.Name})
+}
+
+// scales says whether an autoscaler of the render targets an object.
+func (p *plan) scales(id manifest.Identity) bool {
+	if p == nil {
+		return false
+	}
+	for _, s := range p.scalers {
+		if s.name == id.Name && s.target == (groupKind{id.Group, id.Kind}) && s.it.id.Namespace == id.Namespace {
+			return true
+		}
+	}
+	return false
+}
+
+// scalable says whether an object may have a number of replicas that is not the render's.
+func scalable(id manifest.Identity, content map[string]any) bool {
+	if _, there := replicasOf(content); there {
+		return true
+	}
+	switch (groupKind{id.Group, id.Kind}) {
+	case groupKind{"apps", "Deployment"}, groupKind{"apps", "StatefulSet"}, groupKind{"apps", "ReplicaSet"},
+		groupKind{"", "ReplicationController"}, groupKind{"argoproj.io", "Rollout"}:
+		return true
+	}
+	return false
+}
+
+// replicasOf reads the number of replicas.
+func replicasOf(object map[string]any) (any, bool) {
+	spec, ok := object["spec"].(map[string]any)
+	if !ok {
+		return nil, false
+	}
+	n, there := spec["replicas"]
+	return plainNumber(n), there
+}
+
+// scalingOf says to whom the number of replicas of a live object is left, now that the
+// render says content. p is nil for a repair; before is what was found last.
+func (r *release) scalingOf(ctx context.Context, p *plan, id manifest.Identity, before scaling, content, live map[string]any) (scaling, error) {
+	if !scalable(id, content) {
+		return scaledByRender, nil
+	}
+	if p.scales(id) || (p == nil && before == scaledInRender) {
+		return scaledInRender, nil
+	}
+	wanted, said := replicasOf(content)
+	if !said {
+		return scaledUnsaid, nil
+	}
+	have, there := replicasOf(live)
+	if !there || (same(wanted, have) && before != scaledOnCluster) {
+		return scaledByRender, nil
+	}
+	found, err := r.scaledOnCluster(ctx, p, id)
+	switch {
+	case err != nil && (apierrors.IsForbidden(err) || errors.Is(err, errUnreadable)):
+		// It cannot be asked. Whoever writes through the scale subresource by program is
+		// taken for one.
+		found = scaledByProgram(live)
+	case err != nil:
+		return scaledByRender, fmt.Errorf("look for autoscalers: %w", err)
+	}
+	if found {
+		return scaledOnCluster, nil
+	}
+	return scaledByRender, nil
+}
+
+// scaledByProgram says whether the number was last written through the scale
+// subresource, by other than kubectl.
+func scaledByProgram(live map[string]any) bool {
+	for _, e := range managers(live) {
+		if e.subresource == "scale" && !strings.HasPrefix(e.manager, "kubectl") && owns(e.fields, []string{"f:spec", "f:replicas"}) {
+			return true
+		}
+	}
+	return false
+}
+
+// errUnreadable: there are more autoscalers in a namespace than are read.
+var errUnreadable = errors.New("too many autoscalers")
+
+// scaledOnCluster looks for an autoscaler that targets an object. One of ours that has
+// left the render, and will be pruned, does not count.
+func (r *release) scaledOnCluster(ctx context.Context, p *plan, id manifest.Identity) (bool, error) {
+	query := url.Values{"limit": {strconv.Itoa(scalerPage)}}
+	res := resource{group: "autoscaling", version: "v2", plural: "horizontalpodautoscalers", kind: "HorizontalPodAutoscaler", namespaced: true}
+	for range scalerPages {
+		body, _, err := r.runner.target.call(ctx, request{verb: "list", method: http.MethodGet, path: res.path(id.Namespace, ""), query: query})
+		if kindGone(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		var page struct {
+			Metadata struct {
+				Continue string `json:"continue"`
+			} `json:"metadata"`
+			Items []struct {
+				Metadata struct {
+					Name string `json:"name"`
+				} `json:"metadata"`
+				Spec struct {
+					Target scaleTarget `json:"scaleTargetRef"`
+				} `json:"spec"`
+			} `json:"items"`
+		}
+		if err := json.Unmarshal(body, &page); err != nil {
+			return false, fmt.Errorf("decode list: %w", err)
+		}
+		for i := range page.Items {
+			t := page.Items[i].Spec.Target
+			if t.Name == id.Name && t.groupKind() == (groupKind{id.Group, id.Kind}) && !r.goes(p, id.Namespace, page.Items[i].Metadata.Name) {
+				return true, nil
+			}
+		}
+		if page.Metadata.Continue == "" {
+			return false, nil
+		}
+		query.Set("continue", page.Metadata.Continue)
+	}
+	return false, errUnreadable
+}
+
+// goes says whether an autoscaler is ours, and is not in the render any more.
+func (r *release) goes(p *plan, namespace, name string) bool {
+	id := manifest.Identity{Group: "autoscaling", Kind: "HorizontalPodAutoscaler", Namespace: namespace, Name: name}
+	if p == nil || r.object(id) == nil {
+		return false
+	}
+	for _, s := range p.scalers {
+		if s.it.id == id {
+			return false
+		}
+	}
+	return true
+}
