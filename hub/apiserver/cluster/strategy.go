@@ -5,6 +5,8 @@
 package cluster
 
 import (
+	"reflect"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -24,7 +26,10 @@ var kind = &strategy.Kind[*v1alpha1.Cluster]{
 	ShardBy:   func(c *v1alpha1.Cluster) string { return c.Name },
 	Finalizer: v1alpha1.FinalizerCluster,
 
-	Changed: func(c, old *v1alpha1.Cluster) bool { return !equality.Semantic.DeepEqual(c.Spec, old.Spec) },
+	// A list that permits nothing is not one that is not there.
+	Changed: func(c, old *v1alpha1.Cluster) bool {
+		return !equality.Semantic.DeepEqual(c.Spec, old.Spec) || !reflect.DeepEqual(c.Spec.Allowed, old.Spec.Allowed)
+	},
 	// The references to Secrets were checked before this is called (see secrets.go).
 	Created: func(c *v1alpha1.Cluster) {
 		c.Status = v1alpha1.ClusterStatus{CheckedSecrets: c.Spec.SecretNames()}

@@ -30,17 +30,21 @@ type Options struct {
 	Gate *deletion.Gate
 	// Previews are what releases/preview answers with.
 	Previews Previews
+	// Observations are what releases/health, diff and history answer with.
+	Observations Observations
 }
 
 // Storage is all that is served of Releases.
 type Storage struct {
-	Release *deletion.REST
-	Status  *strategy.StatusREST
-	Sync    *SyncREST
-	Confirm *deletion.Confirm[*v1alpha1.Release]
-	Preview *PreviewREST
-	// Lifecycle, Health, Diff and History.
+	Release   *deletion.REST
+	Status    *strategy.StatusREST
+	Sync      *SyncREST
+	Confirm   *deletion.Confirm[*v1alpha1.Release]
+	Preview   *PreviewREST
 	Lifecycle *LifecycleREST
+	Health    *AskedREST
+	History   *AskedREST
+	Diff      *DiffREST
 }
 
 // NewStorage builds it. The watch cache begins to read at once.
@@ -48,17 +52,20 @@ func NewStorage(o Options) (*Storage, error) {
 	check := secret.Check[*v1alpha1.Release]{
 		Authorizer: o.Authorizer, Resource: v1alpha1.Resource("releases"), References: references, Changed: usesSecretsAnew,
 	}
+	guard := &guard{secrets: check, gate: o.Gate}
 	main, status, err := strategy.Build(kind, strategy.Options{
 		Typer: o.Typer, REST: o.REST, Shards: o.Shards, Table: tableConvertor(o.Clock), Index: scheme.FieldClusterRefName,
-		BeginCreate: check.BeginCreate, BeginUpdate: check.BeginUpdate,
+		BeginCreate: guard.BeginCreate, BeginUpdate: guard.BeginUpdate,
 	})
 	if err != nil {
 		return nil, err
 	}
+	preview := &PreviewREST{store: main.Store, previews: o.Previews, secrets: check}
+	guard.store = main.Store
 	return &Storage{
 		Release: &deletion.REST{REST: main, Gate: o.Gate}, Status: status,
-		Sync: newSync(main.Store, o.Clock), Confirm: o.Gate.ConfirmReleases(status.Store),
-		Preview:   &PreviewREST{store: main.Store, previews: o.Previews, secrets: check},
-		Lifecycle: &LifecycleREST{store: main.Store, clock: o.Clock},
+		Sync: newSync(main.Store, o.Clock, o.Gate), Confirm: o.Gate.ConfirmReleases(status.Store),
+		Preview: preview, Lifecycle: &LifecycleREST{store: main.Store, clock: o.Clock},
+		Health: newHealth(main.Store, o.Observations), History: newHistory(main.Store, o.Observations), Diff: newDiff(main.Store, o.Observations, preview),
 	}, nil
 }

@@ -33,7 +33,11 @@ var kind = &strategy.Kind[*v1alpha1.Release]{
 
 	Changed: func(r, old *v1alpha1.Release) bool { return !equality.Semantic.DeepEqual(r.Spec, old.Spec) },
 	// The references to Secrets were checked before this is called (see storage.go).
-	Created: func(r *v1alpha1.Release) { r.Status = v1alpha1.ReleaseStatus{CheckedSecrets: r.Spec.SecretNames()} },
+	Created: func(r *v1alpha1.Release) {
+		r.Status = v1alpha1.ReleaseStatus{CheckedSecrets: r.Spec.SecretNames()}
+		// A new Release has no deletions to confirm: one that was copied brought that along.
+		delete(r.Annotations, v1alpha1.AnnotationConfirmDeletions)
+	},
 	// They were, too, for the user who changes what is done with the Secrets.
 	Updated: func(r, old *v1alpha1.Release) {
 		r.Status = old.Status

@@ -81,6 +81,11 @@ func (g *Gate) check(ctx context.Context, resource schema.GroupResource, object 
 	return Checked{uid: object.GetUID(), digest: p.digest}, nil
 }
 
+// MayConfirm says whether the user of a request may confirm deletions of a Release.
+func (g *Gate) MayConfirm(ctx context.Context, release *v1alpha1.Release) error {
+	return g.mayConfirm(ctx, v1alpha1.Resource("releases"), release)
+}
+
 // mayConfirm asks for the verb itself: the right to create releases/confirm alone,
 // which a wildcard over subresources gives, is not enough.
 func (g *Gate) mayConfirm(ctx context.Context, resource schema.GroupResource, object metav1.Object) error {
