@@ -14,6 +14,8 @@ import (
 type Error struct {
 	reason string
 	err    error
+	// ofInputs: a worker that lived on said so.
+	ofInputs bool
 }
 
 func (e *Error) Error() string { return e.err.Error() }

@@ -31,6 +31,10 @@ const (
 	// maxShared renders are remembered, so that others with the same inputs have them
 	// without a render: some 20 MiB.
 	maxShared = 20_000
+	// failureTime that a render which failed for its inputs is not made again;
+	// maxFailures are remembered, with messages of maxMessageBytes at most.
+	failureTime = 10 * time.Minute
+	maxFailures = 500
 	// maxReadSets: so many different sets of facts may renders of one static input have
 	// read before the oldest is forgotten.
 	maxReadSets = 32

@@ -15,6 +15,7 @@ type metrics struct {
 	objects prometheus.Counter
 	starts  prometheus.Counter
 	shared  prometheus.Counter
+	spared  prometheus.Counter
 }
 
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
@@ -24,8 +25,9 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		objects: prometheus.NewCounter(prometheus.CounterOpts{Name: "convoy_render_objects_total", Help: "Objects rendered."}),
 		starts:  prometheus.NewCounter(prometheus.CounterOpts{Name: "convoy_render_worker_starts_total", Help: "Render workers started."}),
 		shared:  prometheus.NewCounter(prometheus.CounterOpts{Name: "convoy_render_shared_total", Help: "Renders that were not made, since one of the same inputs was known."}),
+		spared:  prometheus.NewCounter(prometheus.CounterOpts{Name: "convoy_render_spared_total", Help: "Renders that were not made, since one of the same inputs had failed for them."}),
 	}
-	for _, collector := range []prometheus.Collector{m.renders, m.seconds, m.objects, m.starts, m.shared} {
+	for _, collector := range []prometheus.Collector{m.renders, m.seconds, m.objects, m.starts, m.shared, m.spared} {
 		if err := registerer.Register(collector); err != nil {
 			return nil, err
 		}

@@ -11,7 +11,6 @@ import (
 	"io"
 	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,7 +21,6 @@ import (
 	"kumodo.io/convoy/hub/source"
 	"kumodo.io/convoy/hub/store"
 	"kumodo.io/convoy/hub/worker"
-	"kumodo.io/convoy/pkg/manifest"
 )
 
 // Options of a Renderer.
@@ -51,6 +49,7 @@ type Renderer struct {
 	metrics         *metrics
 	pool            *pool
 	shared          *shared
+	failures        *failures
 }
 
 // New makes a Renderer. It starts nothing; workers are started by the first jobs,
@@ -81,7 +80,7 @@ func New(o Options) (*Renderer, error) {
 	}
 	return &Renderer{
 		objects: o.Objects, sealed: o.Sealed, macKey: o.MACKey, clock: o.Clock, metrics: m,
-		pool: newPool(start, o.Slots, o.Clock), shared: newShared(maxShared),
+		pool: newPool(start, o.Slots, o.Clock), shared: newShared(maxShared), failures: newFailures(o.Clock),
 	}, nil
 }
 
@@ -94,7 +93,8 @@ func (r *Renderer) Run(ctx context.Context) error {
 }
 
 // Render makes a render and stores both layers, or gives one that was made of the same
-// inputs. It waits for a free worker as long as ctx allows. Every error is an *Error,
+// inputs. One that failed for its inputs a short while ago fails again without being
+// made, unless job.Fresh. It waits for a free worker as long as ctx allows. Every error is an *Error,
 // except those of ctx, of Images and ErrStopped.
 func (r *Renderer) Render(ctx context.Context, job Job) (Result, error) {
 	static, err := r.static(&job)
@@ -102,9 +102,22 @@ func (r *Renderer) Render(ctx context.Context, job Job) (Result, error) {
 		return Result{}, sourceFailed(err)
 	}
 	hash := func(ctx context.Context, reads []string) (string, error) { return inputsHash(ctx, &job, static, reads) }
+	key, keyed := failureKey(&job, static)
+	remember := func(err error) {
+		if keyed && ctx.Err() == nil {
+			r.failures.keep(key, err)
+		}
+	}
 	if job.Fresh {
 		result, _, err := r.make(ctx, &job, static)
+		remember(err)
 		return result, err
+	}
+	if keyed {
+		if err := r.failures.find(key); err != nil {
+			r.metrics.spared.Inc()
+			return Result{}, err
+		}
 	}
 	for {
 		result, found, err := r.shared.find(ctx, job.Tenant, static, hash)
@@ -131,6 +144,7 @@ func (r *Renderer) Render(ctx context.Context, job Job) (Result, error) {
 		f, mine := r.shared.begin(key)
 		if mine {
 			f.result, f.reads, f.err = r.make(ctx, &job, static)
+			remember(f.err)
 			if f.err != nil && ctx.Err() == nil {
 				var hashErr error
 				if f.hash, hashErr = hash(ctx, f.reads); hashErr != nil {
@@ -255,7 +269,7 @@ func (r *Renderer) round(ctx context.Context, m *member, job *Job, scope []strin
 		got.needs = failure.Needs
 		return got, true, nil
 	case err == nil && failure != nil:
-		err = failed(failure.reason(), errors.New(failure.Message))
+		err = &Error{reason: failure.reason(), err: errors.New(failure.Message), ofInputs: true}
 		got.reads = bounded(failure.Reads)
 		usable = true
 	}
@@ -292,112 +306,6 @@ func (t tagged) Read(p []byte) (int, error) {
 		err = &sourceError{err}
 	}
 	return n, err
-}
-
-// layers seals a worker's stream and stores the two layers while it comes.
-type layers struct {
-	in      *io.PipeWriter
-	left    int64
-	done    chan struct{}
-	summary manifest.Summary
-	err     error
-	objects *put
-	sealed  *put
-}
-
-func newLayers(ctx context.Context, r *Renderer, salt []byte) *layers {
-	out, in := io.Pipe()
-	l := &layers{in: in, left: maxStreamBytes, done: make(chan struct{}), objects: newPut(ctx, r.objects), sealed: newPut(ctx, r.sealed)}
-	go func() { // finish waits for it
-		defer close(l.done)
-		l.summary, l.err = manifest.Seal(out, l.objects, l.sealed, r.macKey, salt)
-		out.CloseWithError(l.err) // ends a writer that would go on
-	}()
-	return l
-}
-
-func (l *layers) write(p []byte) error {
-	if l.left -= int64(len(p)); l.left < 0 {
-		return errStream
-	}
-	_, err := l.in.Write(p)
-	return err
-}
-
-// abandon ends both layers and keeps nothing.
-func (l *layers) abandon() {
-	// The error that it gives is the one that it is given.
-	_, _ = l.finish(errGivenUp)
-}
-
-// finish ends both layers: stored if all went well, else gone.
-func (l *layers) finish(err error) (Result, error) {
-	l.in.CloseWithError(err) // nil is the end of the stream
-	<-l.done
-	if err == nil {
-		err = l.err
-	}
-	objects, objectsErr := l.objects.finish(err)
-	sealed, sealedErr := l.sealed.finish(errors.Join(err, objectsErr))
-	switch {
-	case objectsErr != nil:
-		return Result{}, storeFailed(objectsErr)
-	case sealedErr != nil:
-		return Result{}, storeFailed(sealedErr)
-	case err != nil:
-		return Result{}, failed(v1alpha1.ReasonRenderFailed, err)
-	}
-	return Result{Objects: *objects, Sealed: sealed, Count: l.summary.Count}, nil
-}
-
-// put stores what is written to it. Nothing written is nothing stored.
-type put struct {
-	ctx   context.Context
-	store store.Store
-	begun bool
-	in    *io.PipeWriter
-	group sync.WaitGroup
-	blob  store.Descriptor
-	err   error
-}
-
-func newPut(ctx context.Context, s store.Store) *put { return &put{ctx: ctx, store: s} }
-
-// errGivenUp ends a blob that is not wanted any more.
-var errGivenUp = errors.New("given up")
-
-func (p *put) Write(data []byte) (int, error) {
-	if !p.begun {
-		p.begun = true
-		var out *io.PipeReader
-		out, p.in = io.Pipe()
-		p.group.Go(func() {
-			p.blob, p.err = p.store.Put(p.ctx, out)
-			out.CloseWithError(p.err) // ends a writer that would go on
-		})
-	}
-	return p.in.Write(data)
-}
-
-// finish gives the blob, or nil if there is none. With an error nothing is kept,
-// and an error of the store itself is given back.
-func (p *put) finish(err error) (*store.Descriptor, error) {
-	if !p.begun {
-		return nil, nil
-	}
-	if err != nil {
-		p.in.CloseWithError(errGivenUp)
-	} else {
-		err = p.in.Close()
-	}
-	p.group.Wait()
-	if p.err != nil && !errors.Is(p.err, errGivenUp) {
-		return nil, p.err
-	}
-	if err != nil {
-		return nil, nil
-	}
-	return &p.blob, nil
 }
 
 var _ Source = (*source.Snapshot)(nil)

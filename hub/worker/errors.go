@@ -5,6 +5,7 @@ package worker
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -14,6 +15,9 @@ var (
 	ErrFrame = errors.New("not a frame of the worker protocol")
 	// ErrDied: the worker ended before its job did.
 	ErrDied = errors.New("the worker process died")
+	// ErrDeep: the worker's stack is full, as of a template or value that calls or holds
+	// itself.
+	ErrDeep = errors.New("the worker was ended: it recurses too deep")
 	// ErrMemory: the worker was killed for its memory.
 	ErrMemory = errors.New("the worker was ended: more memory than a job may have")
 	// ErrCPU: the worker used more processor time than a job may have.
@@ -25,9 +29,12 @@ var (
 // exitCPU is the exit code of a worker that passed its processor time.
 const exitCPU = 64
 
-// died says how a worker ended. said is the first line of its stderr, which is
-// that of Go's runtime ("fatal error: stack overflow").
+// died says how a worker ended. said is the first line of its stderr, which is that of
+// Go's runtime: there is no other way to learn of a stack that is full.
 func died(state error, said string) error {
+	if strings.Contains(said, "stack exceeds") || strings.Contains(said, "stack overflow") {
+		return ErrDeep
+	}
 	if len(said) > maxReasonBytes {
 		said = said[:maxReasonBytes]
 	}

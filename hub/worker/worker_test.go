@@ -214,7 +214,7 @@ func TestAWorkerThatMisbehavesIsEndedAndSaysWhy(t *testing.T) {
 		text string
 	}{
 		{"loop", worker.ErrCPU, "2s"},
-		{"recurse", worker.ErrDied, "goroutine stack exceeds 67108864-byte limit"},
+		{"recurse", worker.ErrDeep, "recurses too deep"},
 		{"allocate", nil, "memory"},
 		{"exit", worker.ErrDied, "looking at a.yaml: the worker process died (exit status 7)"},
 		{"panic", worker.ErrDied, "panic: boom"},
