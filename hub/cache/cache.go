@@ -13,6 +13,7 @@ package cache
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -142,7 +143,7 @@ func (c *Cache) ReleasesBySource(sourceKind string, source types.NamespacedName)
 }
 
 // ReleasesReferringTo lists the Releases whose status names the digest of a layer: as
-// their render, as applied, or in their history. It looks at all of them, and is for
+// their render, as applied, in their order or in their history. It looks at all of them, and is for
 // what is rarely asked.
 func (c *Cache) ReleasesReferringTo(digest string) []*corev1alpha1.Release {
 	var out []*corev1alpha1.Release
@@ -160,6 +161,9 @@ func refersTo(status *corev1alpha1.ReleaseStatus, digest string) bool {
 	}
 	if status.Render != nil && (status.Render.Objects.Digest == digest || status.Render.Sealed.Digest == digest) {
 		return true
+	}
+	if status.Order != nil && strings.Contains(status.Order.Payload, digest) {
+		return true // as health rules, which stand in the order alone
 	}
 	for i := range status.History {
 		if status.History[i].RenderRef == digest || status.History[i].Sealed.Digest == digest {

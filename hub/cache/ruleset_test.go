@@ -87,3 +87,13 @@ func TestACacheWithoutRuleSetsHasNone(t *testing.T) {
 		t.Error("there are some")
 	}
 }
+
+func TestAReleaseRefersToTheRulesThatItsOrderNames(t *testing.T) {
+	c := New(Options{})
+	named := release("a", "1", 5)
+	named.Status.Order = &corev1alpha1.OrderStatus{Payload: `{"rules":{"digest":"sha256:aa","size":1}}`}
+	must(t, c.releases.Replace([]any{named, release("b", "2", 5)}, "6"))
+	if got := c.ReleasesReferringTo("sha256:aa"); len(got) != 1 || got[0].UID != "1" {
+		t.Errorf("%d Releases", len(got))
+	}
+}

@@ -182,6 +182,9 @@ func (d *Deliverer) Allowed(clusterUID, digest string) (layer tunnel.Layer, seal
 			if order.Sealed != nil {
 				s.layers[order.Sealed.Digest] = allowed{*order.Sealed, true}
 			}
+			if order.Rules != nil {
+				s.layers[order.Rules.Digest] = allowed{*order.Rules, false}
+			}
 		}
 	}
 	a, ok := s.layers[digest]

@@ -58,6 +58,9 @@ type Reporter struct {
 	asks    workqueue.TypedInterface[tunnel.ClusterID]
 	losses  workqueue.TypedDelayingInterface[types.UID]
 
+	// missingRules tells which health rules of a Release are missing. Set before Run.
+	missingRules func(release *corev1alpha1.Release) []string
+
 	// heldTold are the Events about held deletions.
 	heldTold heldTold
 
@@ -106,6 +109,7 @@ func New(options Options) *Reporter {
 			Name: "losses", Clock: options.Clock,
 		}),
 		entries: map[types.UID]*entry{}, holdings: map[types.UID]*holding{},
+		missingRules: func(*corev1alpha1.Release) []string { return nil },
 	}
 }
 

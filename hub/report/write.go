@@ -52,11 +52,13 @@ type releaseChange struct {
 	certain bool
 }
 
-// apply folds and says whether the result is worth a write.
-func (c releaseChange) apply(old, next *v1Release, now time.Time) (bool, error) {
+// apply folds and says whether the result is worth a write. missing are the health rules
+// that the Release is to be judged by and is not.
+func (c releaseChange) apply(old, next *v1Release, missing []string, now time.Time) (bool, error) {
 	if err := c.fold(next); err != nil {
 		return false, err
 	}
+	judge(next, old.Status.Conditions, missing, now)
 	if c.onlyConditions && sameConditions(old.Status.Conditions, next.Status.Conditions) ||
 		sameStatus(&old.Status, &next.Status) {
 		return false, nil
@@ -72,7 +74,7 @@ func (c releaseChange) apply(old, next *v1Release, now time.Time) (bool, error) 
 // change nothing. The cache knows of it when writeRelease returns.
 func (r *Reporter) writeRelease(ctx context.Context, cached *v1Release, change releaseChange) error {
 	if !change.certain {
-		changed, err := change.apply(cached, cached.DeepCopy(), r.clock.Now())
+		changed, err := change.apply(cached, cached.DeepCopy(), r.missingRules(cached), r.clock.Now())
 		if err != nil {
 			return err
 		}
@@ -88,7 +90,7 @@ func (r *Reporter) writeRelease(ctx context.Context, cached *v1Release, change r
 	out, err := compareAndSwap(ctx, r.options.ReleaseStore, key, cached.UID, func(old, next *v1Release) error {
 		before = old.Status
 		var err error
-		if written, err = change.apply(old, next, r.clock.Now()); err == nil && !written {
+		if written, err = change.apply(old, next, r.missingRules(next), r.clock.Now()); err == nil && !written {
 			next.Status = old.Status
 		}
 		return err
@@ -108,6 +110,7 @@ func (r *Reporter) writeRelease(ctx context.Context, cached *v1Release, change r
 	r.metrics.writeSeconds.Observe(r.clock.Since(started).Seconds())
 	r.options.Memory.PutRelease(out)
 	r.record(out, before.Conditions)
+	r.askWhenJudged(before.Conditions, out)
 	return nil
 }
 

@@ -103,7 +103,8 @@ func TestOnlyWhatNothingRefersToIsCollectedAfterADay(t *testing.T) {
 		return referred[what]
 	}
 	objects, sealed := &tunnel.Layer{Digest: put("objects layer of the order")}, &tunnel.Layer{Digest: put("sealed layer of the order")}
-	payload, err := json.Marshal(tunnel.Order{Objects: objects, Sealed: sealed})
+	rules := &tunnel.Layer{Digest: put("health rules of the order")}
+	payload, err := json.Marshal(tunnel.Order{Objects: objects, Sealed: sealed, Rules: rules})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,8 @@ func (r Roots) Has(digest string) bool {
 
 // AddRelease adds both layers of all that a Release refers to: the render that it
 // has, the one that is ordered, adopted or its own, the one that its agent, connected
-// or away, last reported as applied, and those of its history.
+// or away, last reported as applied, and those of its history; and the health rules
+// that are ordered.
 func (r Roots) AddRelease(release *v1alpha1.Release) {
 	status := &release.Status
 	r.add(status.RenderRef, status.AppliedRef)
@@ -45,7 +46,7 @@ func (r Roots) AddRelease(release *v1alpha1.Release) {
 	if err := json.Unmarshal([]byte(status.Order.Payload), &order); err != nil {
 		return // nobody can be sent what cannot be read
 	}
-	for _, layer := range []*tunnel.Layer{order.Objects, order.Sealed} {
+	for _, layer := range []*tunnel.Layer{order.Objects, order.Sealed, order.Rules} {
 		if layer != nil {
 			r.add(layer.Digest)
 		}

@@ -27,6 +27,7 @@ import (
 	"kumodo.io/convoy/hub/cache"
 	"kumodo.io/convoy/hub/controller"
 	"kumodo.io/convoy/hub/controller/cluster"
+	"kumodo.io/convoy/hub/controller/healthrule"
 	"kumodo.io/convoy/hub/controller/release"
 	sourcecontroller "kumodo.io/convoy/hub/controller/source"
 	"kumodo.io/convoy/hub/deliver"
@@ -50,6 +51,7 @@ const (
 	releaseWorkers = 64
 	sourceWorkers  = 32
 	clusterWorkers = 8
+	ruleWorkers    = 2
 )
 
 // hub is one being built. Each field is set by one step of build.
@@ -76,6 +78,7 @@ type hub struct {
 	renderer  release.Renderer
 	orders    *deliver.Deliverer
 	reporter  *report.Reporter
+	rules     *healthrule.Reconciler
 	agents    *agents
 	engines   *local.Manager
 	gateway   *gateway.Gateway
@@ -116,7 +119,7 @@ func Run(ctx context.Context, config *options.Config) error {
 func (h *hub) build(ctx context.Context) error {
 	steps := []func(context.Context) error{
 		h.reachHost, h.loadKeys, h.listenObserver, h.startServer, h.makeCache, h.openStore, h.startSources, h.startRenderer,
-		h.makeOrders, h.makeReporter, h.makeEngines, h.makeGateway, h.startFlow,
+		h.makeOrders, h.makeReporter, h.makeRules, h.makeEngines, h.makeGateway, h.startFlow,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -210,7 +213,8 @@ func (h *hub) makeCache(context.Context) error {
 	storage := h.server.Storage()
 	h.cache = cache.New(cache.Options{
 		Clusters: storage.Clusters.ListWatch(), Releases: storage.Releases.ListWatch(),
-		Sources: sourceLists(storage), Registerer: h.registry,
+		Sources: sourceLists(storage), RuleSets: storage.HealthRuleSets.ListWatch(), GlobalRuleSets: storage.GlobalHealthRuleSets.ListWatch(),
+		Registerer: h.registry,
 	})
 	h.known.Store(h.cache)
 	return nil
@@ -282,6 +286,7 @@ func (h *hub) makeReporter(context.Context) error {
 	reportOptions := report.Options{
 		Releases: h.cache, Clusters: h.cache, Sources: h.cache, Memory: h.cache,
 		ReleaseStore: storage.Releases, ClusterStore: storage.Clusters, SourceStores: sourceStores(storage),
+		RuleSets: h.cache, RuleSetStores: ruleSetStores(storage),
 		Inventories: storage.Inventories, Orders: h.orders, Agents: h.agents, Registerer: h.registry,
 	}
 	if h.host != nil {
@@ -325,7 +330,7 @@ func (h *hub) startFlow(ctx context.Context) error {
 	storage := h.server.Storage()
 	clusterOptions := cluster.Options{Cache: h.cache, Store: storage.Clusters, Releases: storage.Releases, Reporter: h.reporter, Orders: h.orders}
 	releaseOptions := release.Options{
-		KeyID: h.keys.OrderKey.KeyID, Version: version.Version, Cache: h.cache, Index: h.cache, Sources: sources{h.sources}, Renderer: h.renderer,
+		KeyID: h.keys.OrderKey.KeyID, Version: version.Version, Cache: h.cache, Index: h.cache, Sources: sources{h.sources}, Renderer: h.renderer, Rules: h.rules,
 		Orders: h.orders, Graves: h.orders, Reporter: h.reporter, Store: storage.Releases, Registerer: h.registry,
 	}
 	texts := hostTexts{secrets: h.secrets}
@@ -361,6 +366,9 @@ func (h *hub) startFlow(ctx context.Context) error {
 		h.gateway.ClusterChanged(string(next.UID))
 	})
 	h.cache.OnSource(releases.SourceChanged)
+	h.rules.Releases(releases.AddAfter)
+	h.cache.OnRuleSet(h.rules.Changed)
+	h.cache.OnRelease(h.rules.ReleaseChanged)
 
 	h.life.start(called("cache", h.cache.Run))
 	if err := h.life.wait(ctx, "the cache", h.cache.Ready()); err != nil {
@@ -380,6 +388,7 @@ func (h *hub) startFlow(ctx context.Context) error {
 	for kind, reconciler := range reconcilers {
 		run(strings.ToLower(kind), &reconciler.Feed, reconciler, sourceWorkers, func() []types.NamespacedName { return keysOf(h.cache.Sources(kind)) })
 	}
+	run("healthrule", &h.rules.Feed, h.rules, ruleWorkers, func() []types.NamespacedName { return keysOf(h.cache.AllRuleSets()) })
 	run("release", &releases.Feed, releases, releaseWorkers, func() []types.NamespacedName { return keysOf(h.cache.Releases()) })
 	if err := h.startWebhooks(reconcilers, releases); err != nil {
 		return err

@@ -3,6 +3,7 @@
 package wiring
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -20,11 +21,16 @@ import (
 // maxHolders is how many agents are asked for one lost layer.
 const maxHolders = 8
 
-// finder finds lost layers at the agents that they were delivered to. The sessions
-// are there once the gateway is made.
+// finder makes lost layers of health rules again, and finds others at the agents that
+// they were delivered to. The sessions are there once the gateway is made.
 type finder struct{ hub *hub }
 
 func (f finder) Find(ctx context.Context, digest string, _ bool, take func(io.Reader) error) error {
+	if f.hub.rules != nil {
+		if document, ok := f.hub.rules.Made(digest); ok {
+			return take(bytes.NewReader(document))
+		}
+	}
 	known, agents, engines := f.hub.cache, f.hub.gateway, f.hub.engines
 	if known == nil || agents == nil || engines == nil {
 		return fmt.Errorf("%s: %w", digest, store.ErrNotFound)
