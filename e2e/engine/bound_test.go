@@ -90,3 +90,25 @@ rules: []
 		t.Error("an object of the refused render was applied")
 	}
 }
+
+func TestAnEngineBoundToNamespacesActsAsTheirAccountsAndNoOthers(t *testing.T) {
+	t.Parallel()
+	const user = "bound-acts"
+	b, ns := boundBench(t, user)
+	b.serviceAccount(ns, "deployer", "edit")
+	b.apply("acts", ns, configMap(ns, "one", "k", "v"), as(ns+":deployer"))
+	forbidden, err := harness.AuditAll(plane.AuditLog(), harness.ByUser(user), harness.WithCode(403))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, event := range forbidden {
+		t.Errorf("a forbidden request: %s %s", event.Verb, event.URI)
+	}
+	r := b.settled(b.accept(b.order("acts", ns, configMap(ns, "one", "k", "v2"), as("kube-system:default"))))
+	if r.Applied.Status != tunnel.False || !strings.Contains(r.Applied.Message, "cannot impersonate") || !strings.Contains(r.Applied.Message, user) {
+		t.Errorf("applied is %+v", r.Applied)
+	}
+	if data(b.get(configmaps, ns, "one"), "k") != "v" {
+		t.Error("applied as an account of another namespace")
+	}
+}
