@@ -103,7 +103,7 @@ func (r *Reconciler) finish(w *work, ready bool) {
 		}
 		return
 	}
-	target := wanted{objects: tunnel.Layer(render.Objects), revision: revision, namespace: terms.Policy.Namespace}
+	target := wanted{objects: tunnel.Layer(render.Objects), revision: revision, namespace: terms.Policy.Namespace, hooks: render.Hooks > 0}
 	if render.Sealed.Digest != "" {
 		sealed := tunnel.Layer(render.Sealed)
 		target.sealed = &sealed
