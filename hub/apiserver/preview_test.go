@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -22,6 +23,7 @@ import (
 	"kumodo.io/convoy/hub/apiserver/apiservertest"
 	"kumodo.io/convoy/hub/keyring"
 	"kumodo.io/convoy/hub/observer"
+	"kumodo.io/convoy/pkg/tunnel"
 )
 
 // previews is an observer's other side: it remembers what it was asked for.
@@ -30,6 +32,7 @@ type previews struct {
 
 	mu    sync.Mutex
 	asked []*corev1alpha1.Release
+	live  []tunnel.LiveObject // nil: the Cluster is away
 	at    []string
 	err   error
 }
@@ -52,6 +55,40 @@ func (p *previews) Preview(_ context.Context, release *corev1alpha1.Release, rev
 		Digest: "sha256:1", SourceRevision: "main@sha1:1", Warnings: []string{"careful"},
 		Objects: [][]byte{[]byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"a":"<sealed:00>","n":"1.50"}}`)},
 	}, nil
+}
+
+// Cluster implements observer.Releases: each is there.
+func (p *previews) Cluster(key types.NamespacedName) (*corev1alpha1.Cluster, bool) {
+	return newCluster(key.Namespace, key.Name), true
+}
+
+// Live implements observer.Agents.
+func (p *previews) Live(_ context.Context, _, _ string, _ tunnel.LiveView, yield func(tunnel.LiveObject) error) (tunnel.LiveEnd, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.live == nil {
+		return tunnel.LiveEnd{}, observer.ErrAway
+	}
+	for _, object := range p.live {
+		if err := yield(object); err != nil {
+			return tunnel.LiveEnd{}, err
+		}
+	}
+	return tunnel.LiveEnd{Sequence: 7, Objects: int32(len(p.live))}, nil
+}
+
+// Get implements observer.Inventories.
+func (p *previews) Get(ctx context.Context, key types.NamespacedName) (*corev1alpha1.ReleaseInventory, error) {
+	return p.server.Storage().Inventories.Get(ctx, key)
+}
+
+// Open implements observer.Renders: each has one object, named by its digest.
+func (p *previews) Open(_ context.Context, digest string) (io.ReadCloser, error) {
+	if !strings.HasPrefix(digest, "sha256:") {
+		return nil, observer.ErrNoRender
+	}
+	lines := `{"format":"convoy.render/v1","count":1}` + "\n" + `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"a":"<sealed:` + digest[7:] + `>"}}` + "\n"
+	return io.NopCloser(strings.NewReader(lines)), nil
 }
 
 func (p *previews) fail(err error) {
@@ -92,7 +129,7 @@ func withObserver(t *testing.T, rights *rights, options ...apiservertest.Option)
 			c.Authorizer = authorizer.AuthorizerFunc(rights.authorize)
 		}
 	}}, options...)...)
-	s, err := observer.New(observer.Options{Listener: listener, Releases: p, Previewer: p, Check: func(r *http.Request, body []byte) error {
+	s, err := observer.New(observer.Options{Listener: listener, Releases: p, Previewer: p, Agents: p, Inventories: p, Renders: p, Check: func(r *http.Request, body []byte) error {
 		return prover.Check(r, body, time.Now())
 	}})
 	if err != nil {

@@ -46,7 +46,8 @@ type Config struct {
 	// Terminating says whether a namespace of the host is being deleted; nil: there is
 	// no host, or nobody to ask.
 	Terminating func(ctx context.Context, namespace string) (bool, error)
-	// ObserverURL is where previews are made; empty: they are refused.
+	// ObserverURL is where previews are made and health, diff and history are answered;
+	// empty: they are refused.
 	ObserverURL string
 	// ProveToObserver signs a request to it.
 	ProveToObserver func(r *http.Request, body []byte)
@@ -114,11 +115,11 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	gate := deletion.New(deletion.Options{
 		Budget: c.Options.Budget, Authorizer: config.Authorization.Authorizer, Terminating: c.Terminating, Clock: c.Clock, Logger: c.Logger,
 	})
-	held := &recording{}
+	held, asked := &recording{}, observer.New(c.ObserverURL, c.ProveToObserver)
 	core, source, storage, err := newStorage(storageOptions{
 		scheme: sch, rest: config.RESTOptionsGetter, shards: c.Options.Shards, clock: c.Clock,
 		join: c.Join, hub: hub.Options{Status: c.Hub, Backup: c.Backup, Clock: c.Clock}, authorizer: config.Authorization.Authorizer,
-		gate: gate, recording: held, previews: observer.New(c.ObserverURL, c.ProveToObserver),
+		gate: gate, recording: held, previews: asked, observations: asked,
 	})
 	if err != nil {
 		return fail(err)

@@ -55,16 +55,17 @@ type Storage struct {
 type storageMap = map[string]rest.Storage
 
 type storageOptions struct {
-	scheme     *scheme.Scheme
-	rest       generic.RESTOptionsGetter
-	shards     int
-	clock      clock.PassiveClock
-	join       cluster.JoinInfo
-	hub        hub.Options
-	authorizer authorizer.UnconditionalAuthorizer
-	gate       *deletion.Gate
-	recording  *recording
-	previews   release.Previews
+	scheme       *scheme.Scheme
+	rest         generic.RESTOptionsGetter
+	shards       int
+	clock        clock.PassiveClock
+	join         cluster.JoinInfo
+	hub          hub.Options
+	authorizer   authorizer.UnconditionalAuthorizer
+	gate         *deletion.Gate
+	recording    *recording
+	previews     release.Previews
+	observations release.Observations
 }
 
 // newStorage builds all that is served: the maps are the API's table of contents.
@@ -73,7 +74,7 @@ func newStorage(o storageOptions) (core, sources storageMap, in Storage, err err
 	if err != nil {
 		return nil, nil, Storage{}, err
 	}
-	releases, err := release.NewStorage(release.Options{Typer: o.scheme, REST: o.rest, Shards: o.shards, Clock: o.clock, Authorizer: o.authorizer, Gate: o.gate, Previews: o.previews})
+	releases, err := release.NewStorage(release.Options{Typer: o.scheme, REST: o.rest, Shards: o.shards, Clock: o.clock, Authorizer: o.authorizer, Gate: o.gate, Previews: o.previews, Observations: o.observations})
 	if err != nil {
 		return nil, nil, Storage{}, err
 	}
@@ -107,6 +108,9 @@ func newStorage(o storageOptions) (core, sources storageMap, in Storage, err err
 		"releases/confirm":   releases.Confirm,
 		"releases/preview":   releases.Preview,
 		"releases/lifecycle": releases.Lifecycle,
+		"releases/health":    releases.Health,
+		"releases/diff":      releases.Diff,
+		"releases/history":   releases.History,
 		"releaseinventories": inventories,
 		"hubs":               hub.NewREST(o.hub),
 		"hubs/backup":        hub.NewBackupREST(o.hub),

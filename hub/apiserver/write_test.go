@@ -66,7 +66,7 @@ func TestErrorsNameTheFieldAndNothingIsSkipped(t *testing.T) {
 		want       []string
 	}{
 		"a field of a later version is refused, not ignored": {
-			path: corePath + "/namespaces/team/releases", body: release(`{` + good + `,"clusterWave":1}`), code: http.StatusBadRequest, want: []string{`unknown field \"spec.clusterWave\"`},
+			path: corePath + "/namespaces/team/releases", body: release(`{` + good + `,"clusterOrder":1}`), code: http.StatusBadRequest, want: []string{`unknown field \"spec.clusterOrder\"`},
 		},
 		"a misspelt field deep inside": {
 			path: corePath + "/namespaces/team/releases", body: release(`{` + good + `,"syncPolicy":{"prune":{"orphan":true}}}`), code: http.StatusBadRequest, want: []string{`unknown field \"spec.syncPolicy.prune.orphan\"`},

@@ -21,9 +21,13 @@ var (
 	// ErrTooLarge: a request or an answer is more than the limit.
 	ErrTooLarge = errors.New("too large")
 	// ErrBusy: too many wait already.
-	ErrBusy = errors.New("too many previews are asked for at once")
-	// ErrNotBuilt: a question that has a place in the API and no answer yet.
-	ErrNotBuilt = errors.New("is not built yet")
+	ErrBusy = errors.New("too many answers are asked for at once")
+	// ErrAway: nobody in the Cluster can be asked now.
+	ErrAway = errors.New("the Cluster is not connected")
+	// ErrNoRender: the store has no such render.
+	ErrNoRender = errors.New("no such render")
+	// errNoCluster: the Release's Cluster does not exist.
+	errNoCluster = errors.New("no such Cluster")
 )
 
 // Reasoned is an error of another room that knows its word for a condition: the
@@ -57,12 +61,10 @@ func judge(err error) (f failure, ok bool) {
 		return failure{http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge, err.Error(), 0}, true
 	case errors.Is(err, ErrBusy):
 		return failure{http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, err.Error(), retryAfter}, true
-	case errors.Is(err, ErrNotBuilt):
-		return failure{http.StatusNotImplemented, metav1.StatusReasonMethodNotAllowed, err.Error(), 0}, true
 	case errors.Is(err, context.DeadlineExceeded):
-		return failure{http.StatusGatewayTimeout, metav1.StatusReasonTimeout, fmt.Sprintf("the preview was not ready within %s", previewTime), 0}, true
+		return failure{http.StatusGatewayTimeout, metav1.StatusReasonTimeout, fmt.Sprintf("the answer was not ready within %s", previewTime), 0}, true
 	case errors.As(err, &named) && named.Reason() != "":
 		return failure{http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, named.Reason() + ": " + err.Error(), 0}, true
 	}
-	return failure{http.StatusInternalServerError, metav1.StatusReasonInternalError, "the preview failed; the log of the hub says more", 0}, false
+	return failure{http.StatusInternalServerError, metav1.StatusReasonInternalError, "the observer failed; the log of the hub says more", 0}, false
 }

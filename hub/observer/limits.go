@@ -23,6 +23,20 @@ const (
 	// previewTime from the request to the answer. An API server ends a create after 34 s.
 	previewTime = 30 * time.Second
 
+	// maxQuestions about a Release's health, diff or history are answered at once, and
+	// maxQuestionsPerNamespace of one namespace. maxQuestionsWaiting wait beside them, and
+	// of one namespace maxQuestionsAsked are asked with those that are answered.
+	maxQuestions             = 8
+	maxQuestionsPerNamespace = 4
+	maxQuestionsWaiting      = 64
+	maxQuestionsAsked        = 16
+	// liveTime that an agent has to answer.
+	liveTime = 10 * time.Second
+	// maxLiveObjects of one answer of an agent: a render has no more.
+	maxLiveObjects = 10_000
+	// maxCompared of an applied render, which is held while it is compared.
+	maxCompared = 16 << 20
+
 	// Of the listener.
 	headerTimeout = 10 * time.Second
 	bodyTimeout   = 30 * time.Second

@@ -25,6 +25,15 @@ func (s *Server) previewStored(ctx context.Context, r *request) (any, error) {
 // previewUnsaved renders a Release that is not stored, or not like that. The API server
 // has checked it, and recorded in its status which Secrets may be read for it.
 func (s *Server) previewUnsaved(ctx context.Context, r *request) (any, error) {
+	release, err := unsavedOf(r)
+	if err != nil {
+		return nil, err
+	}
+	return s.preview(ctx, release, "")
+}
+
+// unsavedOf reads the Release of a body.
+func unsavedOf(r *request) (*v1alpha1.Release, error) {
 	release := &v1alpha1.Release{}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(r.body, release); err != nil {
 		return nil, fmt.Errorf("%w is no Release: %w", ErrBody, err)
@@ -32,20 +41,26 @@ func (s *Server) previewUnsaved(ctx context.Context, r *request) (any, error) {
 	if release.Namespace != r.key.Namespace || release.Name != r.key.Name {
 		return nil, fmt.Errorf("%w is Release %s/%s, not %s", ErrBody, release.Namespace, release.Name, r.key)
 	}
-	return s.preview(ctx, release, "")
+	return release, nil
 }
 
-func (s *Server) preview(ctx context.Context, release *v1alpha1.Release, revision string) (*v1alpha1.Preview, error) {
-	leave, err := s.enter(ctx, release.Namespace)
+// render waits for a place and makes the render.
+func (s *Server) render(ctx context.Context, release *v1alpha1.Release, revision string) (Result, error) {
+	leave, err := s.previews.enter(ctx, release.Namespace)
 	if err != nil {
-		return nil, err
+		return Result{}, err
 	}
 	defer leave()
 	result, err := s.Previewer.Preview(ctx, release.DeepCopy(), revision)
+	if err != nil && ctx.Err() != nil {
+		return Result{}, context.Cause(ctx)
+	}
+	return result, err
+}
+
+func (s *Server) preview(ctx context.Context, release *v1alpha1.Release, revision string) (*v1alpha1.Preview, error) {
+	result, err := s.render(ctx, release, revision)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
 		return nil, err
 	}
 	size := 0
@@ -60,6 +75,7 @@ func (s *Server) preview(ctx context.Context, release *v1alpha1.Release, revisio
 		RenderRef:  result.Digest, SourceRevision: result.SourceRevision, TargetNamespace: result.TargetNamespace,
 		Provenance: result.Provenance, Reads: result.Reads, Warnings: result.Warnings,
 		Count: int32(len(result.Objects)), // at most 10,000
+		Hooks: int32(result.Hooks),        // of these
 	}
 	for _, object := range result.Objects {
 		out.Objects = append(out.Objects, runtime.RawExtension{Raw: object})

@@ -2,32 +2,56 @@
 
 package observer
 
-import "context"
+import (
+	"context"
+	"sync"
+)
+
+// places are how many questions of one sort are answered at once, in all and of each
+// namespace, and how many more may wait for that.
+type places struct {
+	// waiting has a place for each question that is asked, making one for each that is
+	// being answered.
+	waiting, making chan struct{}
+	// ofNamespace are answered at once, askedOfNamespace with those that wait.
+	ofNamespace, askedOfNamespace int
+
+	mu sync.Mutex
+	// queues by namespace, guarded by mu.
+	queues map[string]*queue
+}
+
+func newPlaces(all, waiting, ofNamespace, askedOfNamespace int) *places {
+	return &places{
+		waiting: make(chan struct{}, all+waiting), making: make(chan struct{}, all),
+		ofNamespace: ofNamespace, askedOfNamespace: askedOfNamespace, queues: map[string]*queue{},
+	}
+}
 
 // queue is of one namespace.
 type queue struct {
 	making chan struct{}
-	asked  int // guarded by Server.mu
+	asked  int // guarded by places.mu
 }
 
-// enter waits for a place among the previews that are made: first among those of the
-// namespace, so that of each one only so many stand before the others.
-func (s *Server) enter(ctx context.Context, namespace string) (leave func(), err error) {
+// enter waits for a place: first among those of the namespace, so that of each one only
+// so many stand before the others.
+func (p *places) enter(ctx context.Context, namespace string) (leave func(), err error) {
 	select {
-	case s.waiting <- struct{}{}:
+	case p.waiting <- struct{}{}:
 	default:
 		return nil, ErrBusy
 	}
-	q := s.queue(namespace)
+	q := p.queue(namespace)
 	if q == nil {
-		<-s.waiting
+		<-p.waiting
 		return nil, ErrBusy
 	}
 	leave = func() {
-		s.unqueue(namespace, q)
-		<-s.waiting
+		p.unqueue(namespace, q)
+		<-p.waiting
 	}
-	for _, places := range []chan struct{}{q.making, s.making} {
+	for _, places := range []chan struct{}{q.making, p.making} {
 		select {
 		case places <- struct{}{}:
 		case <-ctx.Done():
@@ -44,25 +68,25 @@ func (s *Server) enter(ctx context.Context, namespace string) (leave func(), err
 }
 
 // queue is nil when the namespace has asked for too many.
-func (s *Server) queue(namespace string) *queue {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	q := s.queues[namespace]
+func (p *places) queue(namespace string) *queue {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	q := p.queues[namespace]
 	if q == nil {
-		q = &queue{making: make(chan struct{}, maxPreviewsPerNamespace)}
-		s.queues[namespace] = q
+		q = &queue{making: make(chan struct{}, p.ofNamespace)}
+		p.queues[namespace] = q
 	}
-	if q.asked >= maxAskedPerNamespace {
+	if q.asked >= p.askedOfNamespace {
 		return nil
 	}
 	q.asked++
 	return q
 }
 
-func (s *Server) unqueue(namespace string, q *queue) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (p *places) unqueue(namespace string, q *queue) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if q.asked--; q.asked == 0 {
-		delete(s.queues, namespace)
+		delete(p.queues, namespace)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,6 +22,10 @@ type Options struct {
 	Releases  Releases
 	Previewer Previewer
 	Check     Check
+	// Agents, Inventories and Renders are what health, diff and history are made of.
+	Agents      Agents
+	Inventories Inventories
+	Renders     Renders
 	// Clock is the real one by default.
 	Clock clock.PassiveClock
 	// Registerer of metrics; nil registers none.
@@ -33,19 +36,14 @@ type Options struct {
 type Server struct {
 	Options
 	metrics *metrics
-	// waiting has a place for each preview that is asked for, making one for each that
-	// is made.
-	waiting, making chan struct{}
-
-	mu sync.Mutex
-	// queues by namespace, guarded by mu.
-	queues map[string]*queue
+	// previews are renders, which take long; questions are about what is known.
+	previews, questions *places
 }
 
 // New makes a Server. It starts nothing.
 func New(o Options) (*Server, error) {
-	if o.Listener == nil || o.Releases == nil || o.Previewer == nil || o.Check == nil {
-		return nil, fmt.Errorf("%w: listener, Releases, previewer and check are needed", ErrOptions)
+	if o.Listener == nil || o.Releases == nil || o.Previewer == nil || o.Check == nil || o.Agents == nil || o.Inventories == nil || o.Renders == nil {
+		return nil, fmt.Errorf("%w: all but clock and registerer are needed", ErrOptions)
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -57,7 +55,11 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	return &Server{Options: o, metrics: m, waiting: make(chan struct{}, maxPreviews+maxWaiting), making: make(chan struct{}, maxPreviews), queues: map[string]*queue{}}, nil
+	return &Server{
+		Options: o, metrics: m,
+		previews:  newPlaces(maxPreviews, maxWaiting, maxPreviewsPerNamespace, maxAskedPerNamespace),
+		questions: newPlaces(maxQuestions, maxQuestionsWaiting, maxQuestionsPerNamespace, maxQuestionsAsked),
+	}, nil
 }
 
 // Run serves until ctx ends, and lets answers that are being made be cut off.
@@ -69,7 +71,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	group.Go(func() error {
 		if err := server.Serve(s.Listener); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("serve previews: %w", err)
+			return fmt.Errorf("serve the observer: %w", err)
 		}
 		return nil
 	})
@@ -82,22 +84,29 @@ func (s *Server) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
+// Questions, as they stand in paths and metrics.
+const (
+	questionPreview = "preview"
+	questionHealth  = "health"
+	questionDiff    = "diff"
+	questionHistory = "history"
+)
+
 // Handler routes.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /preview/{namespace}/{name}", s.answer(s.previewStored))
-	mux.HandleFunc("POST /preview/{namespace}/{name}", s.answer(s.previewUnsaved))
-	for _, question := range []string{"diff", "health", "history"} {
-		mux.HandleFunc("GET /"+question+"/{namespace}/{name}", s.answer(func(context.Context, *request) (any, error) {
-			return nil, fmt.Errorf("%s of a Release %w", question, ErrNotBuilt)
-		}))
-	}
+	mux.HandleFunc("GET /preview/{namespace}/{name}", s.answer(questionPreview, s.previewStored))
+	mux.HandleFunc("POST /preview/{namespace}/{name}", s.answer(questionPreview, s.previewUnsaved))
+	mux.HandleFunc("GET /health/{namespace}/{name}", s.answer(questionHealth, s.health))
+	mux.HandleFunc("GET /diff/{namespace}/{name}", s.answer(questionDiff, s.diffStored))
+	mux.HandleFunc("POST /diff/{namespace}/{name}", s.answer(questionDiff, s.diffUnsaved))
+	mux.HandleFunc("GET /history/{namespace}/{name}", s.answer(questionHistory, s.history))
 	return mux
 }
 
 // answer checks where a request comes from, carries it out within the limits and
 // writes what came of it.
-func (s *Server) answer(handle func(context.Context, *request) (any, error)) http.HandlerFunc {
+func (s *Server) answer(question string, handle func(context.Context, *request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		start := s.Clock.Now()
 		log := logr.FromContextOrDiscard(r.Context())
@@ -117,11 +126,11 @@ func (s *Server) answer(handle func(context.Context, *request) (any, error)) htt
 		if err != nil {
 			f, told := judge(err)
 			if !told {
-				log.Error(err, "A preview failed", "release", r.PathValue("namespace")+"/"+r.PathValue("name"))
+				log.Error(err, "An answer failed", "question", question, "release", r.PathValue("namespace")+"/"+r.PathValue("name"))
 			}
 			out, code = f.status(), int(f.code)
 		}
-		s.metrics.answered(code, s.Clock.Since(start))
+		s.metrics.answered(question, code, s.Clock.Since(start))
 		write(log, w, out, code)
 	}
 }

@@ -34,6 +34,11 @@ func (r releases) Release(key types.NamespacedName) (*v1alpha1.Release, bool) {
 	return found, ok
 }
 
+// Cluster implements Releases: all are on one.
+func (releases) Cluster(key types.NamespacedName) (*v1alpha1.Cluster, bool) {
+	return &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "c-" + types.UID(key.Name)}}, key.Name != "none"
+}
+
 type previewFunc func(ctx context.Context, release *v1alpha1.Release, revision string) (Result, error)
 
 func (f previewFunc) Preview(ctx context.Context, release *v1alpha1.Release, revision string) (Result, error) {
@@ -67,7 +72,10 @@ func newServer(t *testing.T, previewer previewFunc, check Check) *Server {
 			t.Error(err)
 		}
 	})
-	s, err := New(Options{Listener: listener, Releases: releases{"team/shop": release("shop", "stored")}, Previewer: previewer, Check: check})
+	s, err := New(Options{
+		Listener: listener, Releases: releases{"team/shop": release("shop", "stored")}, Previewer: previewer, Check: check,
+		Agents: agents{}, Inventories: inventories{}, Renders: stored{},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +164,7 @@ func TestWhatIsRefusedSaysWhy(t *testing.T) {
 		"a fault of the hub, which is no news": {previewer: failing(errors.New("disk /var/lib")), url: "/preview/team/shop", code: http.StatusInternalServerError, says: "the log of the hub"},
 		"more objects than an answer may have": {previewer: large, url: "/preview/team/shop", code: http.StatusRequestEntityTooLarge, says: "kubectl convoy render"},
 		"a request of somebody else":           {check: func(*http.Request, []byte) error { return errors.New("no proof") }, url: "/preview/team/shop", code: http.StatusForbidden, says: "only the hub's API server"},
-		"a question that is not built":         {url: "/diff/team/shop", code: http.StatusNotImplemented, says: "diff of a Release is not built yet"},
+		"the health of one that is not there":  {url: "/health/team/none", code: http.StatusNotFound, says: "team/none"},
 		"a question that there is not":         {url: "/secrets/team/shop", code: http.StatusNotFound},
 	}
 	for name, test := range tests {
@@ -214,8 +222,8 @@ func TestFewPreviewsAreMadeAtOnce(t *testing.T) {
 		if took := time.Since(start); took != previewTime || most.Load() != maxPreviews {
 			t.Errorf("ended after %s with %d at once", took, most.Load())
 		}
-		if len(s.queues) != 0 || len(s.waiting) != 0 || len(s.making) != 0 {
-			t.Errorf("left: %d queues, %d waiting, %d made", len(s.queues), len(s.waiting), len(s.making))
+		if p := s.previews; len(p.queues) != 0 || len(p.waiting) != 0 || len(p.making) != 0 {
+			t.Errorf("left: %d queues, %d waiting, %d made", len(p.queues), len(p.waiting), len(p.making))
 		}
 	})
 }
@@ -263,7 +271,7 @@ func TestTheServerEndsWhenItIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Options{Listener: listener, Releases: releases{}, Previewer: previewFunc(echo), Check: believe})
+	s, err := New(Options{Listener: listener, Releases: releases{}, Previewer: previewFunc(echo), Check: believe, Agents: agents{}, Inventories: inventories{}, Renders: stored{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,12 @@ import (
 
 	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/hub/controller/release"
+	"kumodo.io/convoy/hub/gateway"
+	"kumodo.io/convoy/hub/local"
 	"kumodo.io/convoy/hub/observer"
 	"kumodo.io/convoy/hub/store"
 	"kumodo.io/convoy/pkg/manifest"
+	"kumodo.io/convoy/pkg/tunnel"
 )
 
 // watched is the observer's listener, which is there before the observer is: the API
@@ -60,6 +63,7 @@ func (h *hub) makeObserver(releases *release.Reconciler) error {
 	prover := h.keys.Prover()
 	server, err := observer.New(observer.Options{
 		Listener: h.observer.listener, Releases: h.cache, Previewer: previewer{releases, h.objects}, Registerer: h.registry,
+		Agents: h.agents, Inventories: h.server.Storage().Inventories, Renders: renders{h.objects},
 		Check: func(r *http.Request, body []byte) error { return prover.Check(r, body, time.Now()) },
 	})
 	if err != nil {
@@ -76,6 +80,30 @@ func (h *hub) proveToObserver() func(r *http.Request, body []byte) {
 	return func(r *http.Request, body []byte) { prover.Sign(r, body, time.Now()) }
 }
 
+// renders are opened for the observer.
+type renders struct{ objects store.Store }
+
+func (r renders) Open(ctx context.Context, digest string) (io.ReadCloser, error) {
+	blob, _, err := r.objects.Open(ctx, digest)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, fmt.Errorf("%w: %s", observer.ErrNoRender, digest)
+	}
+	return blob, err
+}
+
+// Live asks whoever is in the Cluster.
+func (a *agents) Live(ctx context.Context, clusterUID, releaseUID string, view tunnel.LiveView, yield func(tunnel.LiveObject) error) (tunnel.LiveEnd, error) {
+	ask := a.gateway.Sessions().Live
+	if a.engines.Served(clusterUID) {
+		ask = a.engines.Live
+	}
+	end, err := ask(ctx, clusterUID, releaseUID, view, yield)
+	if errors.Is(err, gateway.ErrAway) || errors.Is(err, local.ErrNotServed) {
+		err = fmt.Errorf("%w: %w", observer.ErrAway, err)
+	}
+	return end, err
+}
+
 // previewer makes renders that nothing refers to.
 type previewer struct {
 	releases *release.Reconciler
@@ -89,7 +117,7 @@ func (p previewer) Preview(ctx context.Context, object *v1alpha1.Release, revisi
 	}
 	result := observer.Result{
 		Digest: made.Objects.Digest, SourceRevision: made.SourceRevision, TargetNamespace: made.TargetNamespace,
-		Provenance: made.Provenance, Reads: made.Reads, Warnings: made.Warnings,
+		Provenance: made.Provenance, Reads: made.Reads, Warnings: made.Warnings, Hooks: made.Hooks,
 	}
 	blob, _, err := p.objects.Open(ctx, made.Objects.Digest)
 	if err != nil {

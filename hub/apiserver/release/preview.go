@@ -80,7 +80,7 @@ func (p *PreviewREST) Get(ctx context.Context, name string, options runtime.Obje
 	if _, err := p.secrets.BeginCreate(ctx, stored, nil); err != nil {
 		return nil, err
 	}
-	return p.answer(p.previews.Preview(ctx, stored.Namespace, name, asked.Revision, nil))
+	return answer(p.previews.Preview(ctx, stored.Namespace, name, asked.Revision, nil))
 }
 
 // Create renders the Release of the body, which must be valid and is not stored.
@@ -89,6 +89,15 @@ func (p *PreviewREST) Create(ctx context.Context, name string, obj runtime.Objec
 	if !ok {
 		return nil, apierrors.NewBadRequest("the body must be a Release")
 	}
+	release, err := p.unsaved(ctx, name, in, validate)
+	if err != nil {
+		return nil, err
+	}
+	return answer(p.previews.Preview(ctx, release.Namespace, name, "", release))
+}
+
+// unsaved checks a Release that is not stored, and says which Secrets may be read for it.
+func (p *PreviewREST) unsaved(ctx context.Context, name string, in *v1alpha1.Release, validate rest.ValidateObjectFunc) (*v1alpha1.Release, error) {
 	release := in.DeepCopy()
 	var errs field.ErrorList
 	if release.Name != "" && release.Name != name {
@@ -117,7 +126,7 @@ func (p *PreviewREST) Create(ctx context.Context, name string, obj runtime.Objec
 	default:
 		release.UID, release.Generation = stored.UID, stored.Generation
 	}
-	return p.answer(p.previews.Preview(ctx, release.Namespace, name, "", release))
+	return release, nil
 }
 
 func (p *PreviewREST) stored(ctx context.Context, name string) (*v1alpha1.Release, error) {
@@ -125,17 +134,5 @@ func (p *PreviewREST) stored(ctx context.Context, name string) (*v1alpha1.Releas
 	if err != nil {
 		return nil, err
 	}
-	release, ok := found.(*v1alpha1.Release)
-	if !ok {
-		return nil, apierrors.NewInternalError(errKind)
-	}
-	return release, nil
-}
-
-// answer keeps a nil pointer from becoming an object.
-func (*PreviewREST) answer(preview *v1alpha1.Preview, err error) (runtime.Object, error) {
-	if err != nil {
-		return nil, err
-	}
-	return preview, nil
+	return releaseOf(found)
 }

@@ -71,7 +71,31 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // Preview of a Release: with a body of that one, else of the stored one, at another
 // revision if one is given. Errors are the API's.
 func (c *Client) Preview(ctx context.Context, namespace, name, revision string, unsaved *v1alpha1.Release) (*v1alpha1.Preview, error) {
-	method, query := http.MethodGet, ""
+	query := ""
+	if revision != "" {
+		query = "?" + url.Values{"revision": {revision}}.Encode()
+	}
+	return about[v1alpha1.Preview](ctx, c, "preview", namespace, name, query, unsaved)
+}
+
+// Health of the objects of a Release.
+func (c *Client) Health(ctx context.Context, namespace, name string) (*v1alpha1.ReleaseHealth, error) {
+	return about[v1alpha1.ReleaseHealth](ctx, c, "health", namespace, name, "", nil)
+}
+
+// Diff of a Release; with a body, of that one.
+func (c *Client) Diff(ctx context.Context, namespace, name string, unsaved *v1alpha1.Release) (*v1alpha1.ReleaseDiff, error) {
+	return about[v1alpha1.ReleaseDiff](ctx, c, "diff", namespace, name, "", unsaved)
+}
+
+// History of a Release.
+func (c *Client) History(ctx context.Context, namespace, name string) (*v1alpha1.ReleaseHistory, error) {
+	return about[v1alpha1.ReleaseHistory](ctx, c, "history", namespace, name, "", nil)
+}
+
+// about asks one question about a Release.
+func about[T any](ctx context.Context, c *Client, question, namespace, name, query string, unsaved *v1alpha1.Release) (*T, error) {
+	method := http.MethodGet
 	var body []byte
 	if unsaved != nil {
 		var err error
@@ -80,14 +104,11 @@ func (c *Client) Preview(ctx context.Context, namespace, name, revision string, 
 		}
 		method = http.MethodPost
 	}
-	if revision != "" {
-		query = "?" + url.Values{"revision": {revision}}.Encode()
-	}
-	preview := &v1alpha1.Preview{}
-	if err := c.ask(ctx, method, "/preview/"+url.PathEscape(namespace)+"/"+url.PathEscape(name)+query, body, preview); err != nil {
+	out := new(T)
+	if err := c.ask(ctx, method, "/"+question+"/"+url.PathEscape(namespace)+"/"+url.PathEscape(name)+query, body, out); err != nil {
 		return nil, err
 	}
-	return preview, nil
+	return out, nil
 }
 
 // ask reads the answer into out, or gives the error that the observer says.
@@ -139,7 +160,7 @@ func late(err error) bool {
 }
 
 func errLate() error {
-	return apierrors.NewTimeoutError("the preview took too long: its source and its render have to be done within 30 s", 0)
+	return apierrors.NewTimeoutError("the answer took too long: of a preview, its source and its render have to be done within 30 s", 0)
 }
 
 // refusal hands on what the observer says. That it does not believe this API server is
