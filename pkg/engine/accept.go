@@ -47,6 +47,7 @@ func (rn *Runner) Accept(order tunnel.Order, signed tunnel.Signed) error {
 	if r == nil {
 		r = rn.getOrMake(uid)
 	}
+	defer rn.waves.changed() // when r is unlocked
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.stopping {
@@ -58,6 +59,7 @@ func (rn *Runner) Accept(order tunnel.Order, signed tunnel.Signed) error {
 		return nil // another call was quicker
 	}
 	r.order, r.signed, r.ref = order, signed, order.Release
+	rn.waves.learn(order)
 	r.adoptRulesLocked(rules)
 	r.log = rn.log.WithValues("release", uid, "name", order.Release.Namespace+"/"+order.Release.Name)
 	r.retryAt, r.retries = time.Time{}, 0

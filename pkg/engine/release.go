@@ -67,6 +67,8 @@ type release struct {
 	// sequence.
 	restUntil time.Time
 	restFor   int64
+	// ready: the last report said that it is applied and healthy.
+	ready bool
 
 	// What the report says.
 	finding  tunnel.Finding // of Applied
@@ -264,6 +266,13 @@ func (r *release) carryOut(ctx context.Context) {
 	ctx = actAs(logr.NewContext(ctx, log), order.ServiceAccount)
 	var err error
 	r.active(ctx, func() {
+		if order.Verb == tunnel.VerbApply && order.Policy.Suspended {
+			err = r.holdStill(ctx, order)
+			return
+		}
+		if err = r.awaitWaves(ctx, order); err != nil {
+			return
+		}
 		switch order.Verb {
 		case tunnel.VerbApply:
 			err = r.sync(ctx, order)

@@ -35,6 +35,7 @@ func (r *release) report() {
 		r.log.Error(err, "report not made")
 		return
 	}
+	defer r.tellReady(out)
 	if sum == r.reported {
 		r.mu.Unlock()
 		return

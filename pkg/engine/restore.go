@@ -86,6 +86,7 @@ func (r *release) restore(record *Record) {
 	r.restoreLocked(record)
 	if order.Sequence > r.order.Sequence && !r.refuseFencedLocked(order) {
 		r.order, r.signed, r.ref = order, signed, order.Release
+		r.runner.waves.learn(order)
 		r.adoptRulesLocked(ignores)
 		r.settled, r.done = false, false
 		r.resumed = record.Attempt != nil
@@ -138,6 +139,7 @@ func (r *release) restoreLocked(record *Record) {
 		return
 	}
 	r.order = order
+	r.runner.waves.learn(order)
 	r.ignores.Store(&ignores)
 	if order.Rules != nil {
 		r.ruled.Store(&ruled{layer: *order.Rules, facts: order.Facts})

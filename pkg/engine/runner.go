@@ -53,7 +53,7 @@ var features = map[string]bool{
 	tunnel.FeatureSealed: true, tunnel.FeatureReplace: true, tunnel.FeatureRetry: true,
 	tunnel.FeatureImpersonate: true, tunnel.FeaturePermitted: true,
 	tunnel.FeaturePrune: true, tunnel.FeatureBudget: true,
-	tunnel.FeatureHooks: true, tunnel.FeatureRules: true,
+	tunnel.FeatureHooks: true, tunnel.FeatureRules: true, tunnel.FeatureWave: true,
 }
 
 // Features lists what orders may require of this engine, sorted.
@@ -76,6 +76,7 @@ type Runner struct {
 	meter      *metrics
 	namespaces []string // sorted; empty: all
 	slots      chan struct{}
+	waves      waves
 	lives      chan struct{} // answers to Live that are being made
 	tidyNotify chan struct{}
 
@@ -220,6 +221,7 @@ func (rn *Runner) Acknowledged(uid string, counter int64) {
 func (rn *Runner) forget(r *release) {
 	rn.mu.Lock()
 	delete(rn.releases, r.uid)
+	defer rn.waves.changed()
 	rn.meter.releases.Set(float64(len(rn.releases)))
 	rn.mu.Unlock()
 	rn.watchMu.Lock()
