@@ -58,6 +58,7 @@ type Coordinator struct {
 	resolving *semaphore.Weighted
 	fetching  *semaphore.Weighted
 	hosts     *hosts
+	tenants   *bulkhead
 	resolves  flights[Revision]
 	snapshots flights[*Snapshot]
 	digests   flights[string]
@@ -108,7 +109,7 @@ func New(o Options) (*Coordinator, error) {
 		policy:  address.Policy{Allow: o.Allow, Deny: o.Deny, Proxy: o.Proxy},
 		secrets: o.Secrets, command: o.Worker, clock: o.Clock, metrics: m, cache: cache,
 		resolving: semaphore.NewWeighted(maxResolves), fetching: semaphore.NewWeighted(maxFetches),
-		hosts: newHosts(o.Clock),
+		hosts: newHosts(o.Clock), tenants: newBulkhead(),
 		known: map[string]*knowledge{}, told: map[string]uint64{},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())

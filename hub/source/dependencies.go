@@ -25,7 +25,7 @@ func (c *Coordinator) Dependencies(ctx context.Context, w Want, revision Revisio
 		return nil, err
 	}
 	of := snapshotName(w.Object, revision.Key)
-	found, err := c.fetchOnce(ctx, of+"-"+sourceKey("dependencies", path), nil, func(ctx context.Context) (fetchJob, error) {
+	found, err := c.fetchOnce(ctx, of+"-"+sourceKey("dependencies", path), w.Object.GetNamespace(), nil, func(ctx context.Context) (fetchJob, error) {
 		return fetchJob{Registry: &registry.Job{
 			Remote:       endpoint.Remote{Policy: c.policy},
 			Dependencies: &registry.Dependencies{Snapshot: c.cache.path(of), Path: path, Remotes: c.registriesOf(ctx, w.Object.GetNamespace())},

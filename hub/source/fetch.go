@@ -17,19 +17,19 @@ func (c *Coordinator) Snapshot(ctx context.Context, w Want, revision Revision) (
 		return nil, failure(v1alpha1.ReasonInvalid, "there is no revision to fetch")
 	}
 	name := snapshotName(w.Object, revision.Key)
-	return c.fetchOnce(ctx, name, w.Object, func(ctx context.Context) (fetchJob, error) { return c.job(ctx, w, revision) })
+	return c.fetchOnce(ctx, name, w.Object.GetNamespace(), w.Object, func(ctx context.Context) (fetchJob, error) { return c.job(ctx, w, revision) })
 }
 
 // fetchOnce gives a snapshot by its name, and has it fetched by one of those who want
 // it. The source is nil where it is not known beforehand who is asked.
-func (c *Coordinator) fetchOnce(ctx context.Context, name string, of v1alpha1.Source, job func(context.Context) (fetchJob, error)) (*Snapshot, error) {
+func (c *Coordinator) fetchOnce(ctx context.Context, name, tenant string, of v1alpha1.Source, job func(context.Context) (fetchJob, error)) (*Snapshot, error) {
 	if found := c.cache.get(name); found != nil {
 		known(c.metrics.fetches)
 		return found, nil
 	}
 	flight := c.snapshots.start(c, name, func(ctx context.Context) (*Snapshot, error) {
 		start := c.clock.Now()
-		found, err := c.fetch(ctx, name, of, job)
+		found, err := c.fetch(ctx, name, tenant, of, job)
 		err = explain(err)
 		c.metrics.fetched(err, c.clock.Since(start))
 		if c.ctx.Err() != nil {
@@ -40,11 +40,16 @@ func (c *Coordinator) fetchOnce(ctx context.Context, name string, of v1alpha1.So
 	return flight.wait(ctx)
 }
 
-func (c *Coordinator) fetch(ctx context.Context, name string, of v1alpha1.Source, makeJob func(context.Context) (fetchJob, error)) (found *Snapshot, err error) {
+func (c *Coordinator) fetch(ctx context.Context, name, tenant string, of v1alpha1.Source, makeJob func(context.Context) (fetchJob, error)) (found *Snapshot, err error) {
 	at, who := "", ""
 	if of != nil {
 		at, who = origin(of.SourceURL()), identity(of)
 	}
+	disembark, err := c.tenants.enter(ctx, tenant, visitFetch)
+	if err != nil {
+		return nil, err
+	}
+	defer disembark()
 	leave, err := c.hosts.enter(ctx, at, who, visitFetch)
 	if err != nil {
 		return nil, err

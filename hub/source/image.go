@@ -54,6 +54,11 @@ func (c *Coordinator) Image(ctx context.Context, w ImageWant) (string, error) {
 func (c *Coordinator) lookUpImage(ctx context.Context, w ImageWant, registry string) (digest string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
+	disembark, err := c.tenants.enter(ctx, w.Namespace, visitLook)
+	if err != nil {
+		return "", err
+	}
+	defer disembark()
 	leave, err := c.hosts.enter(ctx, origin(registry), sourceKey("image", w.Namespace, w.Reference), visitLook)
 	if err != nil {
 		return "", err

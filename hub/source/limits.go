@@ -5,14 +5,20 @@ package source
 import "time"
 
 const (
-	// resolveTimeout of listing a remote's refs.
+	// resolveTimeout of listing a remote's refs, and silentTimeout of it where there was
+	// no answer in time the last time; each fullEvery-th time it has all of it again.
 	resolveTimeout = 20 * time.Second
+	silentTimeout  = 5 * time.Second
+	fullEvery      = 4
 	// fetchTimeout of fetching and unpacking one commit.
 	fetchTimeout = 2 * time.Minute
 
 	// maxResolves and maxFetches at once, over all sources. A fetch is a process.
 	maxResolves = 32
 	maxFetches  = 4
+	// maxLooksPerTenant and maxFetchesPerTenant at once, of all hosts.
+	maxLooksPerTenant   = 10
+	maxFetchesPerTenant = 2
 	// maxLooksPerHost and maxFetchesPerHost at once, so that one slow host leaves room
 	// for the others; the names of maxHosts are remembered.
 	maxLooksPerHost   = 8

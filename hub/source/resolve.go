@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kumodo.io/convoy/api/source/v1alpha1"
+	"kumodo.io/convoy/hub/source/fault"
 )
 
 // knowledge of one question to one source.
@@ -22,6 +23,16 @@ type knowledge struct {
 	// retryAt is when it may be asked again after a failure.
 	retryAt time.Time
 	asked   time.Time
+	// silent counts the times in a row that there was no answer in time.
+	silent int
+}
+
+// patience with a remote that was silent so often.
+func patience(silent int) time.Duration {
+	if silent%fullEvery == 0 {
+		return resolveTimeout
+	}
+	return silentTimeout
 }
 
 // Resolve says what is wanted of a source leads to. An answer younger than maxAge is
@@ -127,8 +138,13 @@ func (c *Coordinator) ask(ctx context.Context, key string, o v1alpha1.Source, q 
 	start := c.clock.Now()
 	c.mu.Lock()
 	index, _ := c.indexLocked(o)
+	silent := 0
+	if k := c.known[key]; k != nil {
+		silent = k.silent
+	}
 	c.mu.Unlock()
-	revision, err := c.lookUp(ctx, identity(o), q)
+	revision, err := c.lookUp(ctx, o, q, patience(silent))
+	isSilent := fault.ClassOf(err) == fault.ClassTimeout
 	err = explain(err)
 	c.metrics.resolved(err, c.clock.Since(start))
 	if c.ctx.Err() != nil {
@@ -149,7 +165,10 @@ func (c *Coordinator) ask(ctx context.Context, key string, o v1alpha1.Source, q 
 		k = &knowledge{}
 		c.known[key] = k
 	}
-	k.failed, k.asked = err, c.clock.Now()
+	k.failed, k.asked, k.silent = err, c.clock.Now(), 0
+	if isSilent {
+		k.silent = silent + 1
+	}
 	if err == nil {
 		k.revision, k.index, k.pause = revision, index, 0
 		return revision, nil
@@ -174,10 +193,15 @@ func (c *Coordinator) dropOldestLocked() {
 }
 
 // lookUp asks the remote, when there is room.
-func (c *Coordinator) lookUp(ctx context.Context, who string, q question) (revision Revision, err error) {
+func (c *Coordinator) lookUp(ctx context.Context, o v1alpha1.Source, q question, most time.Duration) (revision Revision, err error) {
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
-	leave, err := c.hosts.enter(ctx, q.origin, who, visitLook)
+	disembark, err := c.tenants.enter(ctx, o.GetNamespace(), visitLook)
+	if err != nil {
+		return Revision{}, err
+	}
+	defer disembark()
+	leave, err := c.hosts.enter(ctx, q.origin, identity(o), visitLook)
 	if err != nil {
 		return Revision{}, err
 	}
@@ -186,6 +210,9 @@ func (c *Coordinator) lookUp(ctx context.Context, who string, q question) (revis
 		return Revision{}, err
 	}
 	defer c.resolving.Release(1)
+	// Who was silent the last time is not waited for as long again.
+	ctx, cancel = context.WithTimeout(ctx, most)
+	defer cancel()
 	if revision, err = q.ask(ctx); err != nil {
 		return Revision{}, err
 	}
