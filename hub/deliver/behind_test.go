@@ -24,7 +24,7 @@ func TestWhatAnAgentIsAskedToGiveBack(t *testing.T) {
 	defer f.run()()
 	same, older, newer := f.order("same", layer("a"), nil), f.order("older", layer("a"), nil), f.order("newer", layer("a"), nil)
 	dead := f.order("dead", layer("a"), nil)
-	if _, err := f.Bury(t.Context(), dead, "c1", tunnel.VerbRemove); err != nil {
+	if _, err := f.Bury(t.Context(), dead, "c1", Removal()); err != nil {
 		t.Fatal(err)
 	}
 	if f.Compared("c1") {
@@ -124,7 +124,7 @@ func TestWhatAnAbsentAgentLeavesBehindIsToldBeforeItIsForgotten(t *testing.T) {
 			if name == "released" {
 				verb = tunnel.VerbRelease // leaves nothing that anybody wanted away
 			}
-			if _, err := f.Bury(t.Context(), r, "c1", verb); err != nil {
+			if _, err := f.Bury(t.Context(), r, "c1", Last{Verb: verb}); err != nil {
 				t.Fatal(err)
 			}
 			if name != "alive" {

@@ -300,7 +300,7 @@ func TestADeletedReleaseLeavesItsLastOrderUntilTheAgentIsDone(t *testing.T) {
 		f.OnDone(func(uid types.UID) { told = append(told, uid) })
 		stop := f.run()
 		r := f.order("web", layer("a"), nil)
-		buried, err := f.Bury(t.Context(), r, "c1", tunnel.VerbRemove)
+		buried, err := f.Bury(t.Context(), r, "c1", Removal())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -309,7 +309,7 @@ func TestADeletedReleaseLeavesItsLastOrderUntilTheAgentIsDone(t *testing.T) {
 		}
 		equal(t, "orders", map[string]tunnel.Verb{"web": "remove"}, f.listed("c1"))
 		equal(t, "keys", []string{Prefix + "c1/web"}, f.keys.names())
-		again, err := f.Bury(t.Context(), r, "c1", tunnel.VerbRemove)
+		again, err := f.Bury(t.Context(), r, "c1", Removal())
 		if err != nil || again.Sequence != buried.Sequence {
 			t.Errorf("a second burial gave %d, %v", again.Sequence, err)
 		}
@@ -352,7 +352,7 @@ func TestAnApplyOrderNeverComesBackBetweenTwoLooks(t *testing.T) {
 		f := newFixture(t)
 		defer f.run()()
 		r := f.order("web", layer("a"), nil)
-		buried, err := f.Bury(t.Context(), r, "c1", tunnel.VerbRemove)
+		buried, err := f.Bury(t.Context(), r, "c1", Removal())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -374,7 +374,7 @@ func TestAnAbsentAgentFindsTheRemoveOrderWhenTheReleaseIsLongGone(t *testing.T) 
 		f := newFixture(t)
 		defer f.run()()
 		r := f.order("web", layer("a"), nil)
-		buried, err := f.Bury(t.Context(), r, "c1", tunnel.VerbRemove)
+		buried, err := f.Bury(t.Context(), r, "c1", Removal())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -394,7 +394,7 @@ func TestAfterThirtyDaysTheAgentIsGivenUp(t *testing.T) {
 		f := newFixture(t)
 		defer f.run()()
 		r := f.order("web", layer("a"), nil)
-		if _, err := f.Bury(t.Context(), r, "c1", tunnel.VerbRemove); err != nil {
+		if _, err := f.Bury(t.Context(), r, "c1", Removal()); err != nil {
 			t.Fatal(err)
 		}
 		f.gone(r)
@@ -408,11 +408,11 @@ func TestAfterThirtyDaysTheAgentIsGivenUp(t *testing.T) {
 func TestKeepingTheWorkloadsAfterAllIsANewerOrder(t *testing.T) {
 	f := newFixture(t)
 	r := f.order("web", layer("a"), nil)
-	remove, err := f.Bury(t.Context(), r, "c1", tunnel.VerbRemove)
+	remove, err := f.Bury(t.Context(), r, "c1", Removal())
 	if err != nil {
 		t.Fatal(err)
 	}
-	release, err := f.Bury(t.Context(), r, "c1", tunnel.VerbRelease)
+	release, err := f.Bury(t.Context(), r, "c1", LettingGo())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -425,7 +425,7 @@ func TestKeepingTheWorkloadsAfterAllIsANewerOrder(t *testing.T) {
 func TestAReleaseThatWasNeverOrderedHasNoLastOrder(t *testing.T) {
 	f := newFixture(t)
 	r := &v1alpha1.Release{ObjectMeta: metav1.ObjectMeta{UID: "r"}}
-	if _, err := f.Bury(t.Context(), r, "c1", tunnel.VerbRemove); !errors.Is(err, ErrNothingOrdered) {
+	if _, err := f.Bury(t.Context(), r, "c1", Removal()); !errors.Is(err, ErrNothingOrdered) {
 		t.Errorf("got %v, want ErrNothingOrdered", err)
 	}
 	equal(t, "keys", []string{}, f.keys.names())
@@ -435,7 +435,7 @@ func TestAnOrderThatCouldNotBeStoredIsNotGivenOut(t *testing.T) {
 	f := newFixture(t)
 	r := f.order("web", layer("a"), nil)
 	f.keys.failing = errors.New("away")
-	if _, err := f.Bury(t.Context(), r, "c1", tunnel.VerbRemove); err == nil {
+	if _, err := f.Bury(t.Context(), r, "c1", Removal()); err == nil {
 		t.Error("no error")
 	}
 	equal(t, "orders", map[string]tunnel.Verb{"web": "apply"}, f.listed("c1"))
@@ -479,7 +479,7 @@ func TestStoredOrdersThatAreNotOursAreLeftAloneAndIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
 		r := f.order("web", layer("a"), nil)
-		if _, err := f.Bury(t.Context(), r, "c1", tunnel.VerbRemove); err != nil {
+		if _, err := f.Bury(t.Context(), r, "c1", Removal()); err != nil {
 			t.Fatal(err)
 		}
 		value := f.keys.values[Prefix+"c1/web"]
@@ -505,7 +505,7 @@ func TestStoredOrdersThatAreNotOursAreLeftAloneAndIgnored(t *testing.T) {
 func TestADeletedClusterTakesItsOrdersWithIt(t *testing.T) {
 	f := newFixture(t)
 	r := f.order("web", layer("a"), nil)
-	if _, err := f.Bury(t.Context(), r, "c1", tunnel.VerbRemove); err != nil {
+	if _, err := f.Bury(t.Context(), r, "c1", Removal()); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Forget(t.Context(), "c1"); err != nil {

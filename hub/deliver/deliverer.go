@@ -50,6 +50,9 @@ type Deliverer struct {
 	ordered map[types.UID]tunnel.Order
 	// buried holds the last order of each deleted Release, by its UID.
 	buried map[types.UID]*Tombstone
+	// engraving are the Releases whose last order is being stored: by one at a time, or
+	// the store could end up with another than was made last.
+	engraving map[types.UID]struct{}
 	// newcomers are the Releases that nothing was ordered for yet.
 	newcomers map[types.NamespacedName]newcomer
 	// struck are keys that are no longer needed, and not deleted yet.
@@ -80,7 +83,7 @@ func New(options Options) (*Deliverer, error) {
 		options: options, keys: append([]ed25519.PublicKey{public}, options.Accept...), clock: options.Clock,
 		loaded: make(chan struct{}), strike: make(chan struct{}, 1),
 		sets: map[types.UID]*set{}, ordered: map[types.UID]tunnel.Order{}, buried: map[types.UID]*Tombstone{}, newcomers: map[types.NamespacedName]newcomer{},
-		struck: map[string]struct{}{}, compared: map[types.UID]*comparison{},
+		struck: map[string]struct{}{}, engraving: map[types.UID]struct{}{}, compared: map[types.UID]*comparison{},
 		onChange: func(string) {}, onDone: func(types.UID) {}, onCompared: func(types.UID, []string) {},
 		onLeft: func(context.Context, types.UID, int32) error { return nil },
 	}

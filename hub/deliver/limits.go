@@ -13,6 +13,8 @@ const (
 	// keepBuried is how long the last order of a deleted Release waits for an
 	// agent that is away.
 	keepBuried = 30 * 24 * time.Hour
+	// staleAfter is when a remove order that was refused may have been too old.
+	staleAfter = 24 * time.Hour
 	// expireEvery is how often those are looked for.
 	expireEvery = time.Hour
 	// heldPatience is how long an agent may take to give back the orders that it was

@@ -9,6 +9,7 @@ type metrics struct {
 	heads      prometheus.Counter
 	done       prometheus.Counter
 	expired    prometheus.Counter
+	reissued   prometheus.Counter
 	unverified prometheus.Counter
 	behind     prometheus.Counter
 }
@@ -24,6 +25,7 @@ func newMetrics(registerer prometheus.Registerer, d *Deliverer) *metrics {
 		heads:      counter("convoy_deliver_signed_heads_total", "Heads signed."),
 		done:       counter("convoy_deliver_done_orders_total", "Remove and release orders that agents carried out."),
 		expired:    counter("convoy_deliver_expired_orders_total", "Remove and release orders given up since their cluster was away too long."),
+		reissued:   counter("convoy_deliver_reissued_orders_total", "Remove orders issued anew since an agent refused them: the inventory had moved on, or they were too old."),
 		unverified: counter("convoy_deliver_unverified_orders_total", "Orders found in a status that this hub did not sign."),
 		behind:     counter("convoy_deliver_newer_orders_total", "Orders that agents hold and that are newer than the hub's, or unknown to it, when compared."),
 	}
@@ -37,7 +39,7 @@ func newMetrics(registerer prometheus.Registerer, d *Deliverer) *metrics {
 			return float64(value())
 		})
 	}
-	registerer.MustRegister(m.signed, m.heads, m.done, m.expired, m.unverified, m.behind,
+	registerer.MustRegister(m.signed, m.heads, m.done, m.expired, m.reissued, m.unverified, m.behind,
 		gauge("convoy_deliver_orders", "Apply orders of living Releases.", func() int { return len(d.ordered) }),
 		gauge("convoy_deliver_waiting_orders", "Last orders of deleted Releases that wait for an agent.", func() int { return len(d.buried) }))
 	return m

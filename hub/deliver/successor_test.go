@@ -15,7 +15,7 @@ import (
 func removed(t *testing.T, f *fixture) {
 	t.Helper()
 	r := f.order("web", layer("a"), nil)
-	if _, err := f.Bury(t.Context(), r, "c1", tunnel.VerbRemove); err != nil {
+	if _, err := f.Bury(t.Context(), r, "c1", Removal()); err != nil {
 		t.Fatal(err)
 	}
 	delete(f.releases, r.UID)
@@ -93,7 +93,7 @@ func TestARemoveOrderWaitsForNobodyOnAnotherCluster(t *testing.T) {
 func TestAReleaseOrderWaitsForNobody(t *testing.T) {
 	f := newFixture(t)
 	r := f.order("web", layer("a"), nil)
-	if _, err := f.Bury(t.Context(), r, "c1", tunnel.VerbRelease); err != nil {
+	if _, err := f.Bury(t.Context(), r, "c1", LettingGo()); err != nil {
 		t.Fatal(err)
 	}
 	delete(f.releases, r.UID)

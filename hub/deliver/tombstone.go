@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -31,6 +32,14 @@ type Tombstone struct {
 
 	// cluster is the name of its Cluster; empty after a restart.
 	cluster string
+	// last is what it says.
+	last Last
+}
+
+// Says whether the last order says this, whichever inventory it is about.
+func (t *Tombstone) Says(last Last) bool {
+	return t.last.Verb == last.Verb && t.last.ServiceAccount == last.ServiceAccount && t.last.Propagation == last.Propagation &&
+		slices.Equal(t.last.Allowed, last.Allowed)
 }
 
 func (t *Tombstone) key() string { return Prefix + string(t.ClusterUID) + "/" + t.Release.UID }
@@ -65,38 +74,56 @@ func (d *Deliverer) Waiting(cluster types.UID) int {
 // Bury makes and stores the last order of a Release: remove or release. It is
 // in etcd when Bury returns, so that the Release may go. cluster is the UID of the
 // Cluster that it is for: that of now, though what runs there may have been ordered
-// under one that was deleted. A Release that has one with the same verb keeps it.
+// under one that was deleted. A Release that has one that says the same keeps it.
 // ErrNothingOrdered: there is nothing to undo.
-func (d *Deliverer) Bury(ctx context.Context, release *v1alpha1.Release, cluster types.UID, verb tunnel.Verb) (Tombstone, error) {
-	last := release.Status.Sequence
-	if buried, ok := d.Buried(release.UID); ok {
-		if buried.Verb == verb {
-			return buried, nil
-		}
-		last, cluster = max(last, buried.Sequence), buried.ClusterUID
-	} else if _, ok := d.Ordered(release.UID); !ok {
-		return Tombstone{}, ErrNothingOrdered
-	}
-	order := d.order(release, cluster, verb, last)
-	signed, err := d.sign(order)
+func (d *Deliverer) Bury(ctx context.Context, release *v1alpha1.Release, cluster types.UID, last Last) (Tombstone, error) {
+	finish, err := d.claim(release.UID)
 	if err != nil {
 		return Tombstone{}, err
 	}
-	t := &Tombstone{ClusterUID: cluster, Release: order.Release, Verb: verb, Sequence: order.Sequence, Signed: signed, At: order.IssuedAt, cluster: release.Spec.ClusterRef.Name}
-	value, err := json.Marshal(signed)
-	if err != nil {
-		return Tombstone{}, fmt.Errorf("encode the last order: %w", err)
+	defer finish()
+	sequence := release.Status.Sequence
+	if buried, ok := d.Buried(release.UID); ok {
+		if buried.Says(last) {
+			return buried, nil
+		}
+		sequence, cluster = max(sequence, buried.Sequence), buried.ClusterUID
+	} else if _, ok := d.Ordered(release.UID); !ok {
+		return Tombstone{}, ErrNothingOrdered
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	if _, err := d.options.Keys.Put(ctx, t.key(), string(value)); err != nil {
-		return Tombstone{}, fmt.Errorf("store the last order: %w", err)
+	order := d.order(release, cluster, last.Verb, sequence)
+	last.put(&order)
+	t, err := d.engrave(ctx, order, release.Spec.ClusterRef.Name)
+	if err != nil {
+		return Tombstone{}, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.struck, t.key())
 	d.buryLocked(t)
 	return *t, nil
+}
+
+// engrave signs and stores a last order.
+func (d *Deliverer) engrave(ctx context.Context, order tunnel.Order, cluster string) (*Tombstone, error) {
+	signed, err := d.sign(order)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tombstone{
+		ClusterUID: types.UID(order.ClusterUID), Release: order.Release, Verb: order.Verb, Sequence: order.Sequence,
+		Signed: signed, At: order.IssuedAt, cluster: cluster, last: lastOf(order),
+	}
+	value, err := json.Marshal(signed)
+	if err != nil {
+		return nil, fmt.Errorf("encode the last order: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	if _, err := d.options.Keys.Put(ctx, t.key(), string(value)); err != nil {
+		return nil, fmt.Errorf("store the last order: %w", err)
+	}
+	return t, nil
 }
 
 func (d *Deliverer) buryLocked(t *Tombstone) {
@@ -293,7 +320,7 @@ func (d *Deliverer) stored(key string, value []byte) (*Tombstone, error) {
 	}
 	t := &Tombstone{
 		ClusterUID: types.UID(order.ClusterUID), Release: order.Release, Verb: order.Verb,
-		Sequence: order.Sequence, Signed: signed, At: order.IssuedAt,
+		Sequence: order.Sequence, Signed: signed, At: order.IssuedAt, last: lastOf(order),
 	}
 	if order.Verb == tunnel.VerbApply || t.key() != key {
 		return nil, fmt.Errorf("%w: the order is not the one that the key names", ErrStored)

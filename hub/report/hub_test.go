@@ -36,6 +36,7 @@ type hub struct {
 	writes   []string                 // "Kind name"
 	failing  error
 	done     []string
+	refused  []string
 	answers  map[types.UID]*tunnel.Report
 	asked    []types.UID
 	events   []string
@@ -151,6 +152,13 @@ func (h *hub) Done(_ context.Context, cluster, release types.UID, sequence int64
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.done = append(h.done, fmt.Sprintf("%s %s %d", cluster, release, sequence))
+	return nil
+}
+
+func (h *hub) Refused(_ context.Context, cluster, release types.UID, sequence int64, inventory []tunnel.InventoryEntry) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refused = append(h.refused, fmt.Sprintf("%s %s %d with %d objects", cluster, release, sequence, len(inventory)))
 	return nil
 }
 

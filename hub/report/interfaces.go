@@ -53,10 +53,18 @@ type InventoryStore interface {
 	Delete(ctx context.Context, key types.NamespacedName, uid types.UID) error
 }
 
-// Orders keeps the orders of each Cluster.
-type Orders interface {
+// LastOrders are the last orders of deleted Releases.
+type LastOrders interface {
 	// Done tells that the agent carried a remove or release order out.
 	Done(ctx context.Context, clusterUID, releaseUID types.UID, sequence int64) error
+	// Refused tells that the agent did not accept an order, and what it has applied if it
+	// said so.
+	Refused(ctx context.Context, clusterUID, releaseUID types.UID, sequence int64, inventory []tunnel.InventoryEntry) error
+}
+
+// Orders keeps the orders of each Cluster.
+type Orders interface {
+	LastOrders
 	// Verify reads an order that this hub signed; tunnel.ErrSignature: it did not.
 	Verify(signed tunnel.Signed) (tunnel.Order, error)
 	// Taken tells which of the orders that an agent gave back were looked at.

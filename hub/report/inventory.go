@@ -73,6 +73,37 @@ func (i *inventory) isIn(object *v1alpha1.ReleaseInventory) bool {
 	return object.Sequence > i.sequence || object.RenderRef == i.renderRef && equality.Semantic.DeepEqual(object.Entries, i.entries)
 }
 
+// Fence is the fence of the inventory that is known of a Release; empty when none ever
+// was reported.
+func (r *Reporter) Fence(ctx context.Context, key types.NamespacedName, uid types.UID) (string, error) {
+	r.mu.Lock()
+	var held *inventory
+	if e := r.entries[uid]; e != nil {
+		held = e.inventory
+	}
+	r.mu.Unlock()
+	if held != nil {
+		return fenceOf(held.entries), nil
+	}
+	stored, err := r.options.Inventories.Get(ctx, key)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("get the inventory of %s: %w", key, err)
+	}
+	return fenceOf(stored.Entries), nil
+}
+
+func fenceOf(entries []v1alpha1.InventoryEntry) string {
+	list := make([]tunnel.InventoryEntry, len(entries))
+	for i := range entries {
+		e := &entries[i]
+		list[i] = tunnel.InventoryEntry{Group: e.Group, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name, UID: e.UID}
+	}
+	return tunnel.FenceOf(list)
+}
+
 // DeleteInventory removes the inventory of a Release that goes. One that is not
 // there is no error.
 func (r *Reporter) DeleteInventory(ctx context.Context, key types.NamespacedName) error {

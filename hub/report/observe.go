@@ -57,6 +57,13 @@ func (r *Reporter) Observe(ctx context.Context, cluster tunnel.ClusterID, report
 				continue
 			}
 		}
+		if f := report.Refused; f != nil && f.Reason == v1alpha1.ReasonOrderRefused {
+			if err := r.options.Orders.Refused(ctx, types.UID(cluster.UID), uid, report.RefusedSequence, report.Inventory); err != nil {
+				logr.FromContextOrDiscard(ctx).Error(err, "An order that was refused could not be issued anew",
+					"cluster", cluster.String(), "sequence", report.RefusedSequence)
+				continue
+			}
+		}
 		if !found || report.Done && release.DeletionTimestamp != nil {
 			r.forget(uid)
 			answer.Taken[report.Release.UID] = report.Counter

@@ -61,14 +61,17 @@ func (r *Reconciler) delete(ctx context.Context, key types.NamespacedName, relea
 }
 
 // bury makes the last order. Its verb is decided once; only a wish to keep the
-// workloads changes it afterwards.
+// workloads changes it afterwards, and the spec as whom and how they are deleted.
 func (r *Reconciler) bury(ctx context.Context, key types.NamespacedName, release *v1alpha1.Release) (deliver.Tombstone, error) {
 	grave, buried := r.Graves.Buried(release.UID)
 	keep := release.Spec.DeletionPolicy.KeepWorkloads
-	if buried && (grave.Done || !keep || grave.Verb == tunnel.VerbRelease) {
+	if buried && (grave.Done || grave.Verb == tunnel.VerbRelease || !keep && grave.Says(r.removal(release))) {
 		return grave, nil
 	}
-	verb, clusterUID := tunnel.VerbRelease, grave.ClusterUID
+	last, clusterUID := deliver.LettingGo(), grave.ClusterUID
+	if buried && !keep {
+		last = r.removal(release)
+	}
 	if !buried {
 		if _, ok := r.Orders.Ordered(release.UID); !ok {
 			return deliver.Tombstone{}, deliver.ErrNothingOrdered
@@ -81,13 +84,34 @@ func (r *Reconciler) bury(ctx context.Context, key types.NamespacedName, release
 		// One that was made anew under the name has the same workloads, or nothing.
 		clusterUID = cluster.UID
 		if !keep {
-			var err error
-			if verb, err = r.verb(ctx, release); err != nil {
+			verb, err := r.verb(ctx, release)
+			if err != nil {
 				return deliver.Tombstone{}, err
+			}
+			if verb == tunnel.VerbRemove {
+				last = r.removal(release)
 			}
 		}
 	}
-	return r.Graves.Bury(ctx, release, clusterUID, verb)
+	if last.Verb == tunnel.VerbRemove {
+		var err error
+		if last.Fence, err = r.Reporter.Fence(ctx, key, release.UID); err != nil {
+			return deliver.Tombstone{}, fmt.Errorf("bury %s: %w", key, err)
+		}
+	}
+	return r.Graves.Bury(ctx, release, clusterUID, last)
+}
+
+// removal is what a remove order says, but for the fence. To let go needs no account:
+// one that is gone must not keep what is let go.
+func (r *Reconciler) removal(release *v1alpha1.Release) deliver.Last {
+	last := deliver.Removal()
+	policy := policyOf(release, release.Status.Render)
+	if ordered, ok := r.Orders.Ordered(release.UID); ok {
+		policy.Namespace = ordered.Policy.Namespace
+	}
+	last.ServiceAccount, last.Allowed, last.Propagation = accountOf(release, policy.Namespace), policy.Allowed, policy.Propagation
+	return last
 }
 
 // verb is remove only when it is certain that somebody meant this Release. The

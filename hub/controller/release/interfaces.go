@@ -88,12 +88,14 @@ type Rules interface {
 // Graves keep the last orders of deleted Releases.
 type Graves interface {
 	Buried(release types.UID) (deliver.Tombstone, bool)
-	Bury(ctx context.Context, release *corev1alpha1.Release, cluster types.UID, verb tunnel.Verb) (deliver.Tombstone, error)
+	Bury(ctx context.Context, release *corev1alpha1.Release, cluster types.UID, last deliver.Last) (deliver.Tombstone, error)
 }
 
 // Reporter writes the status.
 type Reporter interface {
 	Release(ctx context.Context, key types.NamespacedName, uid types.UID, outcome report.Outcome) error
+	// Fence of the inventory that is known; empty: none is.
+	Fence(ctx context.Context, key types.NamespacedName, uid types.UID) (string, error)
 	DeleteInventory(ctx context.Context, key types.NamespacedName) error
 }
 
