@@ -22,6 +22,8 @@ var (
 	ErrTooLarge = errors.New("too large")
 	// ErrBusy: too many wait already.
 	ErrBusy = errors.New("too many answers are asked for at once")
+	// ErrTurn: it was made as long as others can be kept waiting.
+	ErrTurn = errors.New("it takes too long while others wait; kubectl convoy render makes it on your machine")
 	// ErrAway: nobody in the Cluster can be asked now.
 	ErrAway = errors.New("the Cluster is not connected")
 	// ErrNoRender: the store has no such render.
@@ -59,7 +61,7 @@ func judge(err error) (f failure, ok bool) {
 		return failure{http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error(), 0}, true
 	case errors.Is(err, ErrTooLarge):
 		return failure{http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge, err.Error(), 0}, true
-	case errors.Is(err, ErrBusy):
+	case errors.Is(err, ErrBusy), errors.Is(err, ErrTurn):
 		return failure{http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, err.Error(), retryAfter}, true
 	case errors.Is(err, context.DeadlineExceeded):
 		return failure{http.StatusGatewayTimeout, metav1.StatusReasonTimeout, fmt.Sprintf("the answer was not ready within %s", previewTime), 0}, true

@@ -22,6 +22,8 @@ const (
 	maxAskedPerNamespace = 8
 	// previewTime from the request to the answer. An API server ends a create after 34 s.
 	previewTime = 30 * time.Second
+	// fairTime of a preview while another one waits for its place.
+	fairTime = 8 * time.Second
 
 	// maxQuestions about a Release's health, diff or history are answered at once, and
 	// maxQuestionsPerNamespace of one namespace. maxQuestionsWaiting wait beside them, and

@@ -51,6 +51,8 @@ func (s *Server) render(ctx context.Context, release *v1alpha1.Release, revision
 		return Result{}, err
 	}
 	defer leave()
+	ctx, end := s.previews.begin(ctx)
+	defer end()
 	result, err := s.Previewer.Preview(ctx, release.DeepCopy(), revision)
 	if err != nil && ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)

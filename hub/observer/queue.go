@@ -19,6 +19,9 @@ type places struct {
 	mu sync.Mutex
 	// queues by namespace, guarded by mu.
 	queues map[string]*queue
+	// turns that are had, the oldest first, and how many wait for one; guarded by mu.
+	turns  []*turn
+	wanted int
 }
 
 func newPlaces(all, waiting, ofNamespace, askedOfNamespace int) *places {
@@ -52,11 +55,9 @@ func (p *places) enter(ctx context.Context, namespace string) (leave func(), err
 		<-p.waiting
 	}
 	for _, places := range []chan struct{}{q.making, p.making} {
-		select {
-		case places <- struct{}{}:
-		case <-ctx.Done():
+		if err := p.take(ctx, places); err != nil {
 			leave()
-			return nil, context.Cause(ctx)
+			return nil, err
 		}
 		before := leave
 		leave = func() {
@@ -65,6 +66,25 @@ func (p *places) enter(ctx context.Context, namespace string) (leave func(), err
 		}
 	}
 	return leave, nil
+}
+
+// take waits for a place; for one of all, those that have had their time make room.
+func (p *places) take(ctx context.Context, places chan struct{}) error {
+	select {
+	case places <- struct{}{}:
+		return nil
+	default:
+	}
+	if places == p.making {
+		p.want(1)
+		defer p.want(-1)
+	}
+	select {
+	case places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // queue is nil when the namespace has asked for too many.

@@ -215,7 +215,8 @@ func TestFewPreviewsAreMadeAtOnce(t *testing.T) {
 		}
 		start := time.Now()
 		for range maxPreviews + maxWaiting {
-			if code := <-codes; code != http.StatusGatewayTimeout {
+			// Those that have had their turn make room for the others.
+			if code := <-codes; code != http.StatusGatewayTimeout && code != http.StatusTooManyRequests {
 				t.Errorf("answered %d", code)
 			}
 		}
@@ -224,6 +225,46 @@ func TestFewPreviewsAreMadeAtOnce(t *testing.T) {
 		}
 		if p := s.previews; len(p.queues) != 0 || len(p.waiting) != 0 || len(p.making) != 0 {
 			t.Errorf("left: %d queues, %d waiting, %d made", len(p.queues), len(p.waiting), len(p.making))
+		}
+	})
+}
+
+// Charts without an end of as many namespaces as there are places leave one to the next
+// who asks, when they have had their time.
+func TestNamespacesWithEndlessChartsHoldUpNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, func(ctx context.Context, r *v1alpha1.Release, revision string) (Result, error) {
+			if r.Namespace != "team" {
+				<-ctx.Done()
+				return Result{}, ctx.Err()
+			}
+			return echo(ctx, r, revision)
+		}, believe)
+		codes := make(chan int, maxPreviews)
+		for i := range maxPreviews {
+			namespace := fmt.Sprint("endless", i)
+			s.Releases.(releases)[namespace+"/shop"] = &v1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop"}}
+			go func() {
+				code, _ := ask(s, http.MethodGet, "/preview/"+namespace+"/shop", nil)
+				codes <- code
+			}()
+		}
+		synctest.Wait()
+		start := time.Now()
+		if code, raw := ask(s, http.MethodGet, "/preview/team/shop", nil); code != http.StatusOK || time.Since(start) != fairTime {
+			t.Errorf("the next one: %d %s after %s, want it after %s", code, raw, time.Since(start), fairTime)
+		}
+		got := map[int]int{}
+		for range maxPreviews {
+			got[<-codes]++
+		}
+		// The one that made room is told so; the others go on, since nobody else waits.
+		if diff := cmp.Diff(map[int]int{http.StatusTooManyRequests: 1, http.StatusGatewayTimeout: maxPreviews - 1}, got); diff != "" {
+			t.Errorf("answers (-want +got):\n%s", diff)
+		}
+		if len(s.previews.turns) != 0 || s.previews.wanted != 0 {
+			t.Errorf("left: %d turns, %d who wait", len(s.previews.turns), s.previews.wanted)
 		}
 	})
 }
