@@ -175,6 +175,8 @@ func (r *room) Allowed(_, digest string) (tunnel.Layer, bool, bool) {
 			return *o.Objects, false, true
 		case o.Sealed != nil && o.Sealed.Digest == digest:
 			return *o.Sealed, true, true
+		case o.Rules != nil && o.Rules.Digest == digest:
+			return *o.Rules, false, true
 		}
 	}
 	return tunnel.Layer{}, false, false
