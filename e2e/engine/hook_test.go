@@ -23,6 +23,8 @@ var (
 	pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 )
 
+const mergePatch = types.MergePatchType
+
 // withHooks makes an order run the hooks of its render, as the hub's do that has any.
 func withHooks(o *tunnel.Order) { o.Requires = append(o.Requires, tunnel.FeatureHooks) }
 
@@ -77,7 +79,7 @@ func (b *bench) endJob(ns, name string, well bool) {
 		extra = fmt.Sprintf(`,"succeeded":1,"completionTime":%q`, now)
 	}
 	body := fmt.Sprintf(`{"status":{"startTime":%q,"active":0,"ready":0,"terminating":0,"uncountedTerminatedPods":{},"conditions":%s%s}}`, now, conditions, extra)
-	_, err := b.plane.Dynamic().Resource(jobs).Namespace(ns).Patch(b.ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{}, "status")
+	_, err := b.plane.Dynamic().Resource(jobs).Namespace(ns).Patch(b.ctx, name, mergePatch, []byte(body), metav1.PatchOptions{}, "status")
 	if err != nil {
 		b.t.Fatal(err)
 	}

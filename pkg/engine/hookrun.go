@@ -252,31 +252,55 @@ func (r *release) carryHook(ctx context.Context, order tunnel.Order, p *plan, h 
 	if err := r.hookMade(ctx, h, run, s); err != nil {
 		return err
 	}
-	why := ""
-	met, err := r.waitUntil(ctx, order, deadline, func() bool {
-		r.mu.Lock()
-		ended := s.outcome != outcomeOpen || s.gone
-		why = s.why
-		r.mu.Unlock()
-		if !ended {
-			r.showBlocked(clip(fmt.Sprintf("waiting for %s hook %s: %s", run.Phase, h.id, why), maxMessage))
+	return r.awaitHook(ctx, order, h, run, s, deadline)
+}
+
+// awaitHook waits until the object of a run has done what it is there for.
+func (r *release) awaitHook(ctx context.Context, order tunnel.Order, h *hook, run *HookRun, s *sight, deadline time.Time) error {
+	for {
+		at := deadline
+		met, err := r.waitUntil(ctx, order, at, func() bool {
+			r.mu.Lock()
+			ended, due := s.verdictLocked(r.now())
+			gone, why := s.gone, s.why
+			r.mu.Unlock()
+			if !due.IsZero() && due.Before(at) {
+				at = due
+			}
+			if ended == outcomeOpen && !gone {
+				r.showBlocked(clip(fmt.Sprintf("waiting for %s hook %s: %s", run.Phase, h.id, why), maxMessage))
+			}
+			return ended != outcomeOpen || gone || at.Before(deadline)
+		})
+		if err != nil {
+			return err
 		}
-		return ended
-	})
-	if err != nil {
-		return err
+		if at.Before(deadline) {
+			// It may be a moment's: what it is then counts.
+			if _, err := r.waitUntil(ctx, order, at, func() bool {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				ended, due := s.verdictLocked(r.now())
+				return ended != outcomeOpen || due.IsZero() || s.gone
+			}); err != nil {
+				return err
+			}
+		}
+		r.mu.Lock()
+		ended, _ := s.verdictLocked(r.now())
+		gone, why := s.gone, s.why
+		r.mu.Unlock()
+		switch {
+		case ended == outcomeDone:
+			return nil
+		case ended == outcomeFailed:
+			return &brokenHook{why: why}
+		case gone:
+			return &brokenHook{why: "it was deleted before it was seen to end"}
+		case !met:
+			return tooLate(run.Deadline.Sub(run.StartedAt), why)
+		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case !met:
-		return late(why)
-	case s.outcome == outcomeDone:
-		return nil
-	case s.outcome == outcomeFailed:
-		return &brokenHook{why: s.why}
-	}
-	return &brokenHook{why: "it was deleted before it was seen to end"}
 }
 
 // again waits a moment before a hook is tried once more that could not be made, or says

@@ -4,6 +4,7 @@ package engine
 
 import (
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -24,6 +25,8 @@ type sight struct {
 	outcome outcome
 	why     string
 	gone    bool
+	// badSince is since when it is Degraded, which may be a moment's; zero: it is not.
+	badSince time.Time
 }
 
 // outcome of a hook's object.
@@ -33,6 +36,7 @@ const (
 	outcomeOpen outcome = iota
 	outcomeDone
 	outcomeFailed
+	outcomeDoubtful // it looks as if it had failed, and has when it goes on to look so
 )
 
 // sighted begins to watch the object of a hook, unsighted ends it.
@@ -53,7 +57,7 @@ func (r *release) unsighted(o *object) {
 // observeHook takes in the live state of a hook's object.
 func (r *release) observeHook(o *object, live map[string]any) {
 	uid := metaText(live, "uid")
-	state, why := outcomeOf(o.id, live)
+	state, why := r.outcomeOf(o.id, live)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := o.sight
@@ -68,7 +72,13 @@ func (r *release) observeHook(o *object, live map[string]any) {
 	case s.uid != uid:
 		s.gone = true // another took its name
 	case s.outcome == outcomeOpen:
-		s.outcome, s.why = state, why
+		switch {
+		case state != outcomeDoubtful:
+			s.outcome, s.badSince = state, time.Time{}
+		case s.badSince.IsZero():
+			s.badSince = r.now()
+		}
+		s.why = why
 		o.rv = parseVersion(metaText(live, "resourceVersion"))
 	}
 	r.wakeLocked()
@@ -90,7 +100,7 @@ func (r *release) vanishedHook(o *object, uid string) {
 
 // outcomeOf says whether the object of a hook has done what it is there for: a Job or a
 // Pod when it has ended, any other when it is healthy.
-func outcomeOf(id manifest.Identity, live map[string]any) (outcome, string) {
+func (r *release) outcomeOf(id manifest.Identity, live map[string]any) (outcome, string) {
 	switch {
 	case id.Group == "batch" && id.Kind == "Job":
 		return jobOutcome(live)
@@ -100,15 +110,32 @@ func outcomeOf(id manifest.Identity, live map[string]any) (outcome, string) {
 	if metaText(live, "deletionTimestamp") != "" {
 		return outcomeOpen, "is being deleted" + finalizersOf(live)
 	}
-	h, why := judge(live)
-	switch h {
+	v := r.judge(live)
+	why := clip(v.Message, maxMessage)
+	switch v.State {
 	case healthy:
 		return outcomeDone, ""
 	case degraded:
-		return outcomeFailed, why
-	case healthUnknown, progressing, terminating:
+		if v.Final {
+			return outcomeFailed, why
+		}
+		return outcomeDoubtful, why
+	case healthUnknown, progressing, suspended, terminating:
 	}
-	return outcomeOpen, why
+	return outcomeOpen, because("is "+v.State.String(), why)
+}
+
+// verdictLocked is what a sight says by now, and when it may say more by itself; zero:
+// it does not.
+func (s *sight) verdictLocked(now time.Time) (outcome, time.Time) {
+	if s.outcome != outcomeOpen || s.badSince.IsZero() {
+		return s.outcome, time.Time{}
+	}
+	due := s.badSince.Add(degradedAfter)
+	if now.Before(due) {
+		return outcomeOpen, due
+	}
+	return outcomeFailed, time.Time{}
 }
 
 func jobOutcome(live map[string]any) (outcome, string) {
