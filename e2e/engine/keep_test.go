@@ -72,7 +72,9 @@ metadata: {name: allowed-used}
 		t.Fatal(err)
 	}
 	o := b.accept(b.order("allowed", ns, stays, allowed))
-	r := b.report("uid-allowed", "pruned", func(r tunnel.Report) bool { return r.Sequence == o.Sequence && r.Settled && r.Applied.Status == tunnel.True })
+	r := b.report("uid-allowed", "pruned", func(r tunnel.Report) bool {
+		return r.Sequence == o.Sequence && r.Settled && r.Applied.Status == tunnel.True
+	})
 	if !strings.Contains(r.Applied.Message, "others have objects in it") || !strings.Contains(r.Applied.Message, "and 1 more") {
 		t.Errorf("what was kept is not told: %+v", r.Applied)
 	}
