@@ -50,6 +50,7 @@ func project(live map[string]any, t spared) (projection, bool) {
 		return p, false
 	}
 	h := sha256.New()
+	t.mark(h)
 	ours, _ := t.split(entry, live)
 	walk(h, ours, t.stripped(live), true)
 	copy(p[:], h.Sum(nil))

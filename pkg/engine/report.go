@@ -160,7 +160,7 @@ func (r *release) tallyLocked(out *tunnel.Report) tally {
 			s.firstMoving = cmp.Or(s.firstMoving, o.id.String()+": "+o.why)
 			add(o, exceptionUnknown, o.why)
 		default:
-			if blocksWave(o.id.Kind, o.id.Group) {
+			if blocksWave(o.id.Kind, o.id.Group) && (!o.missing || heals(r.order)) {
 				s.moving++
 			}
 			s.firstMoving = cmp.Or(s.firstMoving, o.id.String()+": "+o.why)

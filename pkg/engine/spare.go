@@ -4,6 +4,8 @@ package engine
 
 import (
 	"encoding/json"
+	"hash"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,6 +81,21 @@ func (t spared) split(entry map[string]any, live map[string]any) (ours map[strin
 	}
 	ours = s.walk(entry, live, true, t.pointers, nil, root)
 	return ours, s.left
+}
+
+// mark feeds what is left to others to the hash of a projection, so that an object is
+// compared anew when that changes. Where nothing is, there is nothing to feed.
+func (t spared) mark(h hash.Hash) {
+	for _, pointer := range t.pointers {
+		writeMark(h, markPath)
+		for _, token := range pointer {
+			writeText(h, token)
+		}
+	}
+	for _, manager := range slices.Sorted(maps.Keys(t.managers)) {
+		writeMark(h, markUp)
+		writeText(h, manager)
+	}
 }
 
 // trees are the fields of the managers that a rule names.
