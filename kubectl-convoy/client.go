@@ -24,7 +24,7 @@ var (
 		"(kubectl -n convoy-system get pods; kubectl describe apiservice v1alpha1.core.convoy.kumodo.io)")
 	errNoCluster = errors.New("no such Cluster")
 	errNoRelease = errors.New("no such Release")
-	errTooLong   = errors.New("the preview took too long: the hub has 30 s for the source and the render; " +
+	errTooLong   = errors.New("the answer took too long: the hub has 30 s, of a preview for the source and the render; " +
 		"kubectl convoy render makes it on your machine")
 )
 

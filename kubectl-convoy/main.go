@@ -97,6 +97,6 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	root.AddCommand(newJoin(flags, streams), newSync(flags, streams), newPreview(flags, streams), newRender(flags, streams), newConfirm(flags, streams), newRevoke(flags, streams), newKeys(flags, streams), newBackup(flags, streams), newRestore(flags, streams), newVersion(streams))
+	root.AddCommand(newJoin(flags, streams), newSync(flags, streams), newPreview(flags, streams), newDiff(flags, streams), newHealth(flags, streams), newHistory(flags, streams), newLifecycle(flags, streams), newRender(flags, streams), newConfirm(flags, streams), newRevoke(flags, streams), newKeys(flags, streams), newBackup(flags, streams), newRestore(flags, streams), newVersion(streams))
 	return root
 }

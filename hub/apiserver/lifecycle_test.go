@@ -22,7 +22,7 @@ const (
 	lifecyclePath = corePath + "/namespaces/team/releases/shop/lifecycle"
 	lifecycleKind = `{"apiVersion":"core.convoy.kumodo.io/v1alpha1","kind":"ReleaseLifecycle"`
 	lifecycleHead = lifecycleKind + `,"metadata":{"name":"shop"}`
-	oneHook       = `{"name":"migrate","on":["PreSync"],"object":{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"migrate"}}}`
+	oneHook       = `{"name":"migrate","phases":["PreSync"],"object":{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"migrate"}}}`
 )
 
 // asked is when requests are made: certificates are of that time, too.
@@ -83,11 +83,11 @@ func TestTheHooksOfAReleaseAreReplacedByThemselves(t *testing.T) {
 		t.Errorf("it changed more (-want +got):\n%s", diff)
 	}
 
-	patch := `{"spec":{"hooks":[{"name":"migrate","on":["PostSync"],"object":{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"migrate"}}}]}}`
+	patch := `{"spec":{"hooks":[{"name":"migrate","phases":["PostSync"],"object":{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"migrate"}}}]}}`
 	if a := raw(t, s, http.MethodPatch, lifecyclePath, patch, "Content-Type", "application/merge-patch+json"); a.code != http.StatusOK {
 		t.Fatalf("patch: HTTP %d: %s", a.code, a.body)
 	}
-	if on := get(t, c, &corev1alpha1.Release{}, "team", "shop").Spec.Lifecycle.Hooks[0].On; on[0] != corev1alpha1.HookPostSync {
+	if on := get(t, c, &corev1alpha1.Release{}, "team", "shop").Spec.Lifecycle.Hooks[0].Phases; on[0] != corev1alpha1.HookPostSync {
 		t.Errorf("patched to %v", on)
 	}
 }
@@ -110,7 +110,7 @@ func TestWhatLifecycleRefuses(t *testing.T) {
 		"a retry of what runs":            {http.MethodPost, lifecyclePath, request("8-1", "retry"), http.StatusUnprocessableEntity, "the run is Running"},
 		"an action that there is not":     {http.MethodPost, lifecyclePath, request("8-1", "stop"), http.StatusUnprocessableEntity, "request.action: Unsupported value"},
 		"a request in a PUT":              {http.MethodPut, lifecyclePath, request("8-1", "skip"), http.StatusUnprocessableEntity, "request: Forbidden"},
-		"a hook without a phase":          {http.MethodPut, lifecyclePath, lifecycleHead + `,"spec":{"hooks":[{"name":"a","on":[],"object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}}]}}`, http.StatusUnprocessableEntity, "spec.hooks[0].on: Required"},
+		"a hook without a phase":          {http.MethodPut, lifecyclePath, lifecycleHead + `,"spec":{"hooks":[{"name":"a","phases":[],"object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}}]}}`, http.StatusUnprocessableEntity, "spec.hooks[0].phases: Required"},
 		"an old version":                  {http.MethodPut, lifecyclePath, lifecycleKind + `,"metadata":{"name":"shop","resourceVersion":"1"},"spec":{}}`, http.StatusConflict, "has been modified"},
 		"another Release of that name":    {http.MethodPut, lifecyclePath, lifecycleKind + `,"metadata":{"name":"shop","uid":"other"},"spec":{}}`, http.StatusConflict, ""},
 		"a Release that is not there":     {http.MethodPut, strings.Replace(lifecyclePath, "shop", "none", 1), lifecycleKind + `,"metadata":{"name":"none"},"spec":{}}`, http.StatusNotFound, "none"},

@@ -86,7 +86,7 @@ func (d *differ) object(id manifest.Identity, old, now []byte, was, is bool) err
 		if !there {
 			return prefix + "/dev/null"
 		}
-		return prefix + name(id)
+		return prefix + Name(id)
 	}
 	_, err = fmt.Fprintf(d.w, "%s\n%s\n%s", head("--- ", was), head("+++ ", is), hunks)
 	return err

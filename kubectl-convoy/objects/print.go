@@ -80,7 +80,7 @@ func Print(w io.Writer, format string, list []Object) error {
 		return printJSON(w, list)
 	case Names:
 		for _, object := range list {
-			if _, err := fmt.Fprintln(w, name(object.Identity)); err != nil {
+			if _, err := fmt.Fprintln(w, Name(object.Identity)); err != nil {
 				return err
 			}
 		}
@@ -106,8 +106,8 @@ func printJSON(w io.Writer, list []Object) error {
 	}{"v1", "List", items})
 }
 
-// name is what kubectl get takes: deployment.apps/web -n shop.
-func name(id manifest.Identity) string {
+// Name is what kubectl get takes: deployment.apps/web -n shop.
+func Name(id manifest.Identity) string {
 	text := strings.ToLower(id.Kind)
 	if id.Group != "" {
 		text += "." + id.Group

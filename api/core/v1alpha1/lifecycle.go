@@ -55,9 +55,9 @@ type Lifecycle struct {
 type Hook struct {
 	// name of the hook in this Release.
 	Name string `json:"name"`
-	// on which phases it runs: PreSync, PostSync, SyncFailed, PreDelete, PostDelete.
+	// phases in which it runs: PreSync, PostSync, SyncFailed, PreDelete, PostDelete.
 	// +listType=set
-	On []HookPhase `json:"on"`
+	Phases []HookPhase `json:"phases"`
 	// wave orders the hooks of one phase; default 0.
 	// +optional
 	Wave int32 `json:"wave,omitempty"`

@@ -4398,14 +4398,14 @@ func schema_convoy_api_core_v1alpha1_Hook(ref common.ReferenceCallback) common.O
 							Format:      "",
 						},
 					},
-					"on": {
+					"phases": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
 								"x-kubernetes-list-type": "set",
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "on which phases it runs: PreSync, PostSync, SyncFailed, PreDelete, PostDelete.",
+							Description: "phases in which it runs: PreSync, PostSync, SyncFailed, PreDelete, PostDelete.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4456,7 +4456,7 @@ func schema_convoy_api_core_v1alpha1_Hook(ref common.ReferenceCallback) common.O
 						},
 					},
 				},
-				Required: []string{"name", "on", "object"},
+				Required: []string{"name", "phases", "object"},
 			},
 		},
 		Dependencies: []string{

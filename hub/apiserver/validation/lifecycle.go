@@ -43,12 +43,12 @@ func lifecycle(l *v1alpha1.Lifecycle, p *field.Path) field.ErrorList {
 
 func hook(h *v1alpha1.Hook, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	on := p.Child("on")
-	if len(h.On) == 0 {
+	on := p.Child("phases")
+	if len(h.Phases) == 0 {
 		errs = append(errs, field.Required(on, "when it runs: PreSync, PostSync, SyncFailed, PreDelete, PostDelete"))
 	}
 	phases := sets.New[v1alpha1.HookPhase]()
-	for i, phase := range h.On {
+	for i, phase := range h.Phases {
 		errs = append(errs, enum(phase, on.Index(i), v1alpha1.HookPreSync, v1alpha1.HookPostSync, v1alpha1.HookSyncFailed, v1alpha1.HookPreDelete, v1alpha1.HookPostDelete)...)
 		if phases.Has(phase) {
 			errs = append(errs, field.Duplicate(on.Index(i), phase))
@@ -134,7 +134,7 @@ func barredOfHooks(key string) string {
 	case key == v1alpha1.AnnotationOwner:
 		return "written by convoy alone"
 	case domain == "convoy.kumodo.io", domain == "argocd.argoproj.io" && (strings.HasPrefix(name, "hook") || name == "sync-wave"), domain == "helm.sh" && strings.HasPrefix(name, "hook"):
-		return "said by the fields on, wave, deletePolicy and timeout of the hook"
+		return "said by the fields phases, wave, deletePolicy and timeout of the hook"
 	}
 	return ""
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func aHook(change ...func(*v1alpha1.Hook)) v1alpha1.Hook {
-	h := v1alpha1.Hook{Name: "migrate", On: []v1alpha1.HookPhase{v1alpha1.HookPreSync}}
+	h := v1alpha1.Hook{Name: "migrate", Phases: []v1alpha1.HookPhase{v1alpha1.HookPreSync}}
 	h.Object.Raw = []byte(`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"migrate-{{ .cluster.name }}"}}`)
 	for _, f := range change {
 		f(&h)
@@ -42,15 +42,15 @@ func TestHooksOfARelease(t *testing.T) {
 	}{
 		{"the smallest one is good", func(*v1alpha1.Hook) {}, nil},
 		{"one with all there is", func(h *v1alpha1.Hook) {
-			h.On = []v1alpha1.HookPhase{v1alpha1.HookPostSync, v1alpha1.HookSyncFailed, v1alpha1.HookPreDelete, v1alpha1.HookPostDelete}
+			h.Phases = []v1alpha1.HookPhase{v1alpha1.HookPostSync, v1alpha1.HookSyncFailed, v1alpha1.HookPreDelete, v1alpha1.HookPostDelete}
 			h.Wave, h.Timeout = -3, &metav1.Duration{Duration: time.Minute}
 			h.DeletePolicy = []v1alpha1.HookDeletePolicy{v1alpha1.HookSucceeded, v1alpha1.HookFailed}
 		}, nil},
 		{"no name", func(h *v1alpha1.Hook) { h.Name = "" }, at("name")},
 		{"a name that is no label", func(h *v1alpha1.Hook) { h.Name = "a/b" }, at("name")},
-		{"no phase", func(h *v1alpha1.Hook) { h.On = nil }, at("on")},
-		{"a phase that there is not", func(h *v1alpha1.Hook) { h.On = []v1alpha1.HookPhase{"PreInstall"} }, at("on[0]")},
-		{"a phase twice", func(h *v1alpha1.Hook) { h.On = []v1alpha1.HookPhase{"PreSync", "PreSync"} }, at("on[1]")},
+		{"no phase", func(h *v1alpha1.Hook) { h.Phases = nil }, at("phases")},
+		{"a phase that there is not", func(h *v1alpha1.Hook) { h.Phases = []v1alpha1.HookPhase{"PreInstall"} }, at("phases[0]")},
+		{"a phase twice", func(h *v1alpha1.Hook) { h.Phases = []v1alpha1.HookPhase{"PreSync", "PreSync"} }, at("phases[1]")},
 		{"a policy that there is not", func(h *v1alpha1.Hook) { h.DeletePolicy = []v1alpha1.HookDeletePolicy{"Never"} }, at("deletePolicy[0]")},
 		{"a policy twice", func(h *v1alpha1.Hook) { h.DeletePolicy = []v1alpha1.HookDeletePolicy{"HookFailed", "HookFailed"} }, at("deletePolicy[1]")},
 		{"a timeout of nothing", func(h *v1alpha1.Hook) { h.Timeout = &metav1.Duration{} }, at("timeout")},

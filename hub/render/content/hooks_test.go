@@ -153,7 +153,7 @@ func lifecycleJob(hooks ...content.Hook) content.Job {
 
 func TestHooksOfTheReleaseAreRenderedWithWhatIsKnownOfTheCluster(t *testing.T) {
 	j := lifecycleJob(content.Hook{
-		Name: "migrate", On: []string{"PreSync"}, Wave: 3, Seconds: 60, DeletePolicy: []string{"HookSucceeded"},
+		Name: "migrate", Phases: []string{"PreSync"}, Wave: 3, Seconds: 60, DeletePolicy: []string{"HookSucceeded"},
 		Object: `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"migrate-{{ .cluster.name }}"},"spec":{"backoffLimit":0,"template":{"spec":{"containers":[{"name":"c","image":"migrate:1","args":["{{ .cluster.region }}","{{ .self.name }}"]}]}}}}`,
 	})
 	j.Mutations = []content.Mutation{{Type: v1alpha1.MutationMergePatch, Bodies: []string{"metadata: {labels: {mutated: 'yes'}}"}}}
@@ -198,7 +198,7 @@ func TestAHookOfTheReleaseThatCannotBeRenderedIsNamed(t *testing.T) {
 		"an object that the source has": {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`, "the same object twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := content.Render(lifecycleJob(content.Hook{Name: "h", On: []string{"PreSync"}, Object: test.object}), tree{"app/a.yaml": configMap("a")}.files(), nil)
+			_, err := content.Render(lifecycleJob(content.Hook{Name: "h", Phases: []string{"PreSync"}, Object: test.object}), tree{"app/a.yaml": configMap("a")}.files(), nil)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v", err)
 			}

@@ -14,9 +14,9 @@ import (
 
 // Hook is one of spec.lifecycle.
 type Hook struct {
-	Name string   `json:"name"`
-	On   []string `json:"on"`
-	Wave int32    `json:"wave,omitempty"`
+	Name   string   `json:"name"`
+	Phases []string `json:"phases"`
+	Wave   int32    `json:"wave,omitempty"`
 	// Object in JSON. Its texts may be templates.
 	Object       string   `json:"object"`
 	DeletePolicy []string `json:"deletePolicy,omitempty"`
@@ -30,8 +30,8 @@ func LifecycleHooks(lifecycle *v1alpha1.Lifecycle) []Hook {
 	for i := range lifecycle.Hooks {
 		in := &lifecycle.Hooks[i]
 		hook := Hook{Name: in.Name, Wave: in.Wave, Object: string(in.Object.Raw)}
-		for _, phase := range in.On {
-			hook.On = append(hook.On, string(phase))
+		for _, phase := range in.Phases {
+			hook.Phases = append(hook.Phases, string(phase))
 		}
 		for _, policy := range in.DeletePolicy {
 			hook.DeletePolicy = append(hook.DeletePolicy, string(policy))
@@ -75,7 +75,7 @@ func (r *renderer) lifecycleHook(hook *Hook) (manifest.Object, error) {
 	if err != nil {
 		return manifest.Object{}, err
 	}
-	annotate(&object, v1alpha1.AnnotationHook, strings.Join(hook.On, ","))
+	annotate(&object, v1alpha1.AnnotationHook, strings.Join(hook.Phases, ","))
 	annotate(&object, v1alpha1.AnnotationHookName, hook.Name)
 	if len(hook.DeletePolicy) > 0 {
 		annotate(&object, v1alpha1.AnnotationHookDeletePolicy, strings.Join(hook.DeletePolicy, ","))
