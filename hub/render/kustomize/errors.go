@@ -29,6 +29,9 @@ var (
 	ErrTooLarge = errors.New("too large")
 	// ErrPair: an entry of a generator of a Secret that is no pair. It is not repeated.
 	ErrPair = errors.New("must be KEY=VALUE in UTF-8 (it is not repeated: it may be secret)")
+	// ErrSecretFile: an entry of a generator of a Secret that leads to no file. It is not
+	// repeated.
+	ErrSecretFile = errors.New("there is no such file (its name is not repeated: a value in its place may be secret)")
 	// ErrBuild: kustomize's own answer.
 	ErrBuild = errors.New("kustomize")
 )

@@ -98,13 +98,20 @@ func (n *node) setting(name string, settings map[string]any) error {
 	case version != konfig.BuiltinPluginApiVersion || strings.HasSuffix(kind, "List"):
 		return at(name, "", fmt.Errorf("%q %q: %w", shown(version), shown(kind), ErrPlugin))
 	}
+	if kind != secretKind {
+		return n.paths(name, settings)
+	}
+	generator, err := generatorOf(name, settings)
+	if err != nil {
+		return err
+	}
+	if err := n.secretFiles(name, "", generator); err != nil {
+		return err
+	}
 	if err := n.paths(name, settings); err != nil {
 		return err
 	}
-	if kind == "SecretGenerator" {
-		return n.generatorSettings(name, settings)
-	}
-	return nil
+	return n.secretGenerator(name, "", generator)
 }
 
 // mentions reports a key of the annotations.

@@ -94,7 +94,7 @@ func TestNothingIsDialedOrRunHoweverAReferenceIsSpelled(t *testing.T) {
 		{"patchesStrategicMerge with a line feed", "patchesStrategicMerge:\n- |\n  " + url + "/p.yaml\n", "patchesStrategicMerge[0]"},
 		{"patchesJson6902", "patchesJson6902: [{target: {version: v1, kind: ConfigMap, name: c}, path: '" + url + "/p.yaml'}]", "patchesJson6902[0].path"},
 		{"a generator's files", "configMapGenerator: [{name: c, files: ['k=" + url + "/f']}]", "configMapGenerator[0].files"},
-		{"a generator's envs", "secretGenerator: [{name: c, envs: ['" + url + "/f']}]", "secretGenerator[0].envs"},
+		{"a generator's envs", "secretGenerator: [{name: c, envs: ['" + url + "/f']}]", "secretGenerator[0].envs[0]"},
 		{"generators", "generators: ['" + url + "/g.yaml']", "generators[0]"},
 		{"transformers", "transformers: ['" + url + "?ref=x']", "transformers[0]"},
 		{"validators", "validators: ['git@example.test:a/b']", "validators[0]"},
@@ -179,6 +179,10 @@ func TestWhatASecretIsMadeOfIsNotRepeated(t *testing.T) {
 		{"one of a generator's settings", "-- over/kustomization.yaml --\ngenerators: [g.yaml]\n-- over/g.yaml --\napiVersion: builtin\nkind: SecretGenerator\nmetadata: {name: q}\nliterals: [KustSecretValue4]\n", kustomize.ErrPair, `over/g.yaml: literals[0]: secret "q"`},
 		{"a line of envs that is no text", "-- over/kustomization.yaml --\nsecretGenerator: [{name: q, envs: [e]}]\n-- over/e --\nA=b\nB=KustSecretValue4\xff\n", kustomize.ErrPair, `secretGenerator[0].envs[0], line 2: secret "q"`},
 		{"a line of envs twice", "-- over/kustomization.yaml --\nsecretGenerator: [{name: q, envs: [e]}]\n-- over/e --\nKustSecretValue4\nKustSecretValue4\n", kustomize.ErrBuild, "over: kustomize: its words are withheld"},
+		{"a value where the name of a file should be", "-- over/kustomization.yaml --\nsecretGenerator: [{name: q, files: [KustSecretValue4]}]\n", kustomize.ErrSecretFile, `over/kustomization.yaml: secretGenerator[0].files[0]: secret "q": there is no such file`},
+		{"a pair where the name of a file should be", "-- over/kustomization.yaml --\nsecretGenerator: [{name: q, files: ['password=KustSecretValue4']}]\n", kustomize.ErrSecretFile, `secretGenerator[0].files[0]: secret "q"`},
+		{"a value where the name of a file of pairs should be", "-- over/kustomization.yaml --\nsecretGenerator: [{name: q, envs: [KustSecretValue4]}]\n", kustomize.ErrSecretFile, `secretGenerator[0].envs[0]: secret "q": there is no such file`},
+		{"one of settings", "-- over/kustomization.yaml --\ngenerators: [g.yaml]\n-- over/g.yaml --\napiVersion: builtin\nkind: SecretGenerator\nmetadata: {name: q}\nfiles: [KustSecretValue4]\n", kustomize.ErrSecretFile, `over/g.yaml: files[0]: secret "q"`},
 		{"a patch that fails over the value", "-- over/kustomization.yaml --\nsecretGenerator: [{name: q, literals: [a=KustSecretValue4]}]\npatches: [{target: {kind: Secret}, patch: '[{op: test, path: /data/a, value: KustSecretValue4}]'}]\n", kustomize.ErrBuild, "over: kustomize: "},
 	}
 	for _, test := range tests {

@@ -4,6 +4,7 @@ package kustomize
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"path"
 	"strconv"
@@ -61,26 +62,60 @@ func (n *node) secretGenerator(file, field string, generator *types.SecretArgs) 
 	return nil
 }
 
+// secretFiles checks that the files of a generator of a Secret are there, before any
+// other check repeats the name of one that is not: people write values in their place.
+func (n *node) secretFiles(file, field string, generator *types.SecretArgs) error {
+	check := func(list string, i int, reference string) error {
+		place, err := resolve(n.folder, reference)
+		if err == nil && !n.tree.IsFile(place) {
+			if err = n.nothing(place); errors.Is(err, ErrMissing) {
+				err = ErrSecretFile
+			}
+		}
+		if err == nil {
+			return nil
+		}
+		return at(file, numbered(strings.TrimPrefix(field+"."+list, "."), i, ""), fmt.Errorf("secret %q: %w", shown(generator.Name), err))
+	}
+	for i, source := range generator.FileSources {
+		if err := check("files", i, filePart(source)); err != nil {
+			return err
+		}
+	}
+	for i, source := range generator.EnvSources {
+		if err := check("envs", i, source); err != nil {
+			return err
+		}
+	}
+	if generator.EnvSource != "" {
+		return check("env", 0, generator.EnvSource)
+	}
+	return nil
+}
+
 // generated is a file that was copied for a generator.
 func (n *node) generated(reference string) ([]byte, bool) {
 	data, ok := n.copied[strings.TrimPrefix(path.Join("/", n.folder, reference), "/")]
 	return data, ok
 }
 
-// generatorSettings checks the settings of a generator of a Secret.
-func (n *node) generatorSettings(name string, settings map[string]any) error {
+// secretKind has generators of Secrets whose settings stand in a file.
+const secretKind = "SecretGenerator"
+
+// generatorOf reads the settings of a generator of a Secret.
+func generatorOf(name string, settings map[string]any) (*types.SecretArgs, error) {
 	var generator types.SecretArgs
 	text, err := yaml.Marshal(settings)
 	if err == nil {
 		err = yaml.Unmarshal(text, &generator)
 	}
 	if err != nil { // which may repeat a value
-		return at(name, "", fmt.Errorf("%w: settings of a SecretGenerator that cannot be read", ErrBuild))
+		return nil, at(name, "", fmt.Errorf("%w: settings of a SecretGenerator that cannot be read", ErrBuild))
 	}
 	if metadata, ok := settings["metadata"].(map[string]any); ok && generator.Name == "" {
 		generator.Name, _ = metadata["name"].(string)
 	}
-	return n.secretGenerator(name, "", &generator)
+	return &generator, nil
 }
 
 // secret notes a pair or a text that no message may repeat.

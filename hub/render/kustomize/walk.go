@@ -268,6 +268,9 @@ func (n *node) generators(k *types.Kustomization) error {
 		}
 	}
 	for i, generator := range k.SecretGenerator {
+		if err := n.secretFiles(n.file, numbered("secretGenerator", i, ""), &k.SecretGenerator[i]); err != nil {
+			return err
+		}
 		if err := n.pairs(numbered("secretGenerator", i, ""), generator.KvPairSources); err != nil {
 			return err
 		}
