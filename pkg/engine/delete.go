@@ -249,21 +249,21 @@ func (r *release) deleteOne(ctx context.Context, d *deletion) (gone bool, err er
 		return false, nil
 	}
 	if keep := d.rules.kept(o.id, m.Annotations, created); keep != "" {
-		return true, r.keep(ctx, o, keep)
+		return r.keep(ctx, o, keep)
 	}
 	if d.rendered != "" {
-		return true, r.keep(ctx, o, d.rendered+", as it was applied")
+		return r.keep(ctx, o, d.rendered+", as it was applied")
 	}
 	other, err := r.others(ctx, o, res)
 	switch {
 	case apierrors.IsForbidden(err):
-		return true, r.keep(ctx, o, "it cannot be told whether others have objects that would go with it: "+explain(err, false))
+		return r.keep(ctx, o, "it cannot be told whether others have objects that would go with it: "+explain(err, false))
 	case err != nil:
 		// Taken for occupied, until it can be told.
 		d.why = "it cannot be told whether others have objects that would go with it: " + explain(err, false)
 		return false, nil
 	case other != "":
-		return true, r.keep(ctx, o, "others have objects in it, as "+other)
+		return r.keep(ctx, o, "others have objects in it, as "+other)
 	}
 	err = r.runner.target.remove(ctx, res, o.id.Namespace, o.id.Name, m.UID, m.ResourceVersion, d.rules.propagation)
 	switch {

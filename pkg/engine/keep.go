@@ -144,17 +144,18 @@ func (r *release) renderedKeeps(ctx context.Context, objects []*object, rules de
 	return keeps, nil
 }
 
-// keep lets go of an object that is not deleted, and says why.
-func (r *release) keep(ctx context.Context, o *object, why string) error {
+// keep lets go of an object that is not deleted, and says why. It is done with when our
+// marks are off it.
+func (r *release) keep(ctx context.Context, o *object, why string) (gone bool, err error) {
 	if err := r.unmark(ctx, o); err != nil {
-		return err
+		return false, err
 	}
 	r.log.Info("object kept", "object", o.id.String(), "why", why)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.leaveLocked(fmt.Sprintf("kept %s: %s", o.id, why))
 	r.dropLocked(o)
-	return nil
+	return true, nil
 }
 
 // leaveLocked notes what was left behind.
