@@ -237,8 +237,13 @@ func (p *property) appliedOr(o tunnel.Order, killed <-chan struct{}) {
 func (p *property) away() {
 	p.b.t.Helper()
 	p.b.blobs.setAway(true)
-	before := p.model.clone()
+	before, ordered := p.model.clone(), p.render()
 	o := p.order()
+	if p.render() == ordered {
+		p.b.blobs.setAway(false)
+		p.settle(o) // it is the render that it has
+		return
+	}
 	p.b.report(o.Release.UID, "waits for the render", func(r tunnel.Report) bool {
 		return r.Sequence == o.Sequence && r.Applied.Status != tunnel.True
 	})
@@ -248,7 +253,8 @@ func (p *property) away() {
 	p.check()
 	p.model = after
 	for name, value := range before.extra {
-		if _, stays := after.wanted[name]; stays {
+		_, stays := after.wanted[name]
+		if _, kept := after.foreign[name]; stays || kept {
 			after.extra[name] = value
 		}
 	}
