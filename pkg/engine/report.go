@@ -189,10 +189,12 @@ func (r *release) inSyncLocked(s tally) tunnel.Finding {
 	if finding, said := s.findingLocked(r); said {
 		return finding
 	}
+	// All is there too while hooks that come after it run, or have failed.
+	whole := r.finding.Status == tunnel.True || r.roundOpenLocked(r.order) && r.round.Half
 	switch {
-	case r.finding.Status == tunnel.True && s.unseen == 0:
+	case whole && s.unseen == 0:
 		return tunnel.Finding{Status: tunnel.True, Reason: v1alpha1.ReasonInSync}
-	case r.finding.Status == tunnel.True:
+	case whole:
 		return tunnel.Finding{Status: tunnel.Unknown, Reason: v1alpha1.ReasonUnknown, Message: fmt.Sprintf("%d objects not looked at yet", s.unseen)}
 	}
 	return tunnel.Finding{Status: r.finding.Status, Reason: r.finding.Reason, Message: "the ordered render is not applied"}
