@@ -17,41 +17,6 @@ import (
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
-// contest counts the repairs of one object. Others may change it again and again;
-// then the repairs get slower, and the report names who it is.
-type contest struct {
-	tokens   int
-	refilled time.Time
-	last     time.Time
-	next     time.Time // not before
-	slow     int       // repairs since it was first slowed down
-	manager  string
-}
-
-// allow takes one repair, or says when the next may be made.
-func (c *contest) allow(now time.Time) {
-	if now.Sub(c.last) > contestForget {
-		*c = contest{tokens: healBurst, refilled: now}
-	}
-	if n := int(now.Sub(c.refilled) / healRefill); n > 0 {
-		c.tokens = min(healBurst, c.tokens+n)
-		c.refilled = c.refilled.Add(time.Duration(n) * healRefill)
-	}
-	c.last = now
-	if c.tokens > 0 {
-		c.tokens--
-		c.next = time.Time{}
-		if c.tokens > healBurst/2 {
-			c.slow = 0
-		}
-		return
-	}
-	c.next = now.Add(backoff(c.slow, contestMin, contestMax))
-	c.slow++
-}
-
-func (c *contest) contested() bool { return c != nil && !c.next.IsZero() }
-
 // heals says whether drift is repaired. Where it is not, it is compared and told.
 func heals(order tunnel.Order) bool { return order.Policy.Automatic && !order.Policy.Suspended }
 
@@ -116,7 +81,7 @@ func (r *release) healOne(ctx context.Context, o *object, how repairing) {
 	live, seenAt := r.kept[o], r.drifts[o]
 	delete(r.kept, o)
 	if o.contest == nil {
-		o.contest = &contest{tokens: healBurst, refilled: started, last: started}
+		o.contest = newContest(started)
 	}
 	r.dirty = true
 	r.mu.Unlock()
@@ -156,10 +121,9 @@ func (r *release) healOne(ctx context.Context, o *object, how repairing) {
 		return
 	}
 	o.contest.allow(now)
-	if o.contest.contested() {
-		o.contest.manager = result.manager
-		o.problem = &problem{reason: exceptionContested, message: clip(fmt.Sprintf(
-			"changed again and again by %q: repaired, with growing pauses", result.manager), maxMessage)}
+	if o.contest.fought(now) {
+		o.problem = contestedProblem(result.manager)
+		r.fights[o] = true
 		r.runner.meter.heal("contested")
 	} else {
 		r.runner.meter.heal("repaired")

@@ -92,6 +92,9 @@ const (
 	contestMin    = time.Second
 	contestMax    = 5 * time.Minute
 	contestForget = 10 * time.Minute
+	// contestCalm without a change after the last pause ends a fight, or as long as that
+	// pause was, if it was longer.
+	contestCalm = 30 * time.Second
 	// maxKept live objects of one Release wait for repair with their content; what
 	// is beyond is read again.
 	maxKept = 16

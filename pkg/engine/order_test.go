@@ -192,10 +192,10 @@ func TestTheWorstExceptionsComeFirstAndTheRestIsCounted(t *testing.T) {
 func TestAFightIsSlowedDownAndForgottenInPeace(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	c := &contest{tokens: healBurst, refilled: now, last: now}
+	c := newContest(now)
 	for range healBurst {
 		now = now.Add(20 * time.Millisecond)
-		if c.allow(now); c.contested() {
+		if c.allow(now); c.fought(now) {
 			t.Fatal("contested too early")
 		}
 	}
@@ -207,7 +207,22 @@ func TestAFightIsSlowedDownAndForgottenInPeace(t *testing.T) {
 	if diff := cmp.Diff([]time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}, pauses); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if c.allow(now.Add(contestForget + time.Second)); c.contested() {
+	// A rival that comes back after each pause does not win quicker repairs by it.
+	for range 10 {
+		now = c.next.Add(50 * time.Millisecond)
+		if !c.fought(now) {
+			t.Fatal("taken for over while it goes on")
+		}
+		c.allow(now)
+	}
+	if pause := c.next.Sub(now); pause != contestMax {
+		t.Errorf("the pause is %s, want %s", pause, contestMax)
+	}
+	if c.fought(c.until) {
+		t.Error("it is not over when nothing has happened for a while")
+	}
+	now = now.Add(contestForget + time.Second)
+	if c.allow(now); c.fought(now) {
 		t.Error("not forgotten")
 	}
 }

@@ -52,6 +52,7 @@ type release struct {
 	objects map[manifest.Identity]*object
 	drifts  map[*object]time.Time      // to be repaired, since when
 	kept    map[*object]map[string]any // live content of some of them
+	fights  map[*object]bool           // that others change again and again
 	// unjudged were not judged by the health rules in use yet; waits are objects of which
 	// another health is told at a time.
 	unjudged map[*object]bool
@@ -131,6 +132,7 @@ const (
 	workReport
 	workSave
 	workTell
+	workCalm
 	workLocate
 	workWait
 )
@@ -155,6 +157,8 @@ func (r *release) run(ctx context.Context) {
 			}
 		case workTell:
 			r.tell()
+		case workCalm:
+			r.calm()
 		case workLocate:
 			r.findKinds(ctx)
 		case workWait:
@@ -196,6 +200,12 @@ func (r *release) next(ctx context.Context) (work, time.Time) {
 	if due := r.tellDueLocked(); !due.IsZero() {
 		if !due.After(now) {
 			return workTell, now
+		}
+		earliest(due)
+	}
+	if due := r.calmDueLocked(); !due.IsZero() {
+		if !due.After(now) {
+			return workCalm, now
 		}
 		earliest(due)
 	}

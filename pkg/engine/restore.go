@@ -67,7 +67,7 @@ func (rn *Runner) newRelease(uid string) *release {
 	return &release{
 		runner: rn, uid: uid, marks: newMarks(rn.hub, uid), log: rn.log.WithValues("release", uid),
 		notify: make(chan struct{}, 1), objects: map[manifest.Identity]*object{},
-		drifts: map[*object]time.Time{}, kept: map[*object]map[string]any{}, unjudged: map[*object]bool{}, waits: map[*object]time.Time{},
+		drifts: map[*object]time.Time{}, kept: map[*object]map[string]any{}, fights: map[*object]bool{}, unjudged: map[*object]bool{}, waits: map[*object]time.Time{},
 		finding: tunnel.Finding{Status: tunnel.Unknown, Reason: v1alpha1.ReasonProgressing},
 		counter: rn.moments.next(),
 	}
