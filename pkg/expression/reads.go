@@ -95,11 +95,15 @@ func (r *reader) loop(c ast.ComprehensionExpr) error {
 	if err := r.all([]ast.Expr{c.IterRange(), c.AccuInit()}); err != nil {
 		return err
 	}
-	for _, name := range []string{c.IterVar(), c.IterVar2(), c.AccuVar()} {
+	names := []string{c.IterVar(), c.IterVar2(), c.AccuVar()}
+	for _, name := range names {
 		r.inner[name]++
-		defer func() { r.inner[name]-- }()
 	}
-	return r.all([]ast.Expr{c.LoopCondition(), c.LoopStep(), c.Result()})
+	err := r.all([]ast.Expr{c.LoopCondition(), c.LoopStep(), c.Result()})
+	for _, name := range names {
+		r.inner[name]--
+	}
+	return err
 }
 
 // step takes one key off an expression: root.key, root["key"] and "key" in root.

@@ -25,17 +25,6 @@ func butProgressing(reasons ...string) func(condition) Verdict {
 	}
 }
 
-// butDegraded is stillProgressing, but for some reasons of a False that tell of a fault.
-func butDegraded(reasons ...string) func(condition) Verdict {
-	faults := set(reasons...)
-	return func(c condition) Verdict {
-		if c.status == "False" && faults[c.reason] {
-			return degraded("%s", c.why())
-		}
-		return progressing("%s", c.why())
-	}
-}
-
 func set(words ...string) map[string]bool {
 	out := make(map[string]bool, len(words))
 	for _, word := range words {
@@ -65,16 +54,6 @@ func byCondition(o object, kind string, otherwise func(condition) Verdict) Verdi
 // conditional is byCondition as a rule.
 func conditional(kind string, otherwise func(condition) Verdict) rule {
 	return func(o object) Verdict { return byCondition(o, kind, otherwise) }
-}
-
-// worst gives the first verdict that is not Healthy.
-func worst(verdicts ...Verdict) Verdict {
-	for _, v := range verdicts {
-		if v.State != Healthy {
-			return v
-		}
-	}
-	return healthy()
 }
 
 // pausedBy is a rule before which it is asked whether somebody has stopped the object.
