@@ -2,18 +2,19 @@
 
 package cases
 
-import "kumodo.io/convoy/pkg/engine"
+import "kumodo.io/convoy/pkg/health"
 
-// health prints the verdict of the engine's rules beside the expected one.
+// health prints the verdict of the built-in health rules beside the expected one.
 func (p *Player) health(s *Step) error {
 	object, err := s.Docs[0].object()
 	if err != nil {
 		return err
 	}
-	word, message := engine.Verdict(object.Object)
+	verdict := health.Judge(object.Object)
+	word := verdict.State.Outcome().String()
 	p.say("verdict: %s\n", word)
-	if message != "" {
-		p.say("message: %s\n", message)
+	if verdict.Message != "" {
+		p.say("message: %s\n", verdict.Message)
 	}
 	switch s.Verdict {
 	case "":
