@@ -14,15 +14,23 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// The page's example is what its commands print.
-func TestTheExampleOfThePageOfPreviewsIsTrue(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "docs", "spec", "preview.md"))
+// The examples of pages are what their commands print.
+func TestTheExampleOfThePageOfPreviewsIsTrue(t *testing.T) { theExampleIsTrue(t, "preview.md", 3) }
+
+func TestTheExampleOfThePageOfHooksIsTrue(t *testing.T) { theExampleIsTrue(t, "lifecycle.md", 2) }
+
+func theExampleIsTrue(t *testing.T, name string, want int) {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "docs", "spec", name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, example, found := strings.Cut(string(page), "\n## An example\n")
 	if !found {
 		t.Fatal("the page has no example")
+	}
+	if next := strings.Index(example, "\n## "); next >= 0 {
+		example = example[:next]
 	}
 	blocks := regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$").FindAllStringSubmatch(example, -1)
 	if len(blocks) != 3 || blocks[2][1] != "console" {
@@ -51,7 +59,7 @@ func TestTheExampleOfThePageOfPreviewsIsTrue(t *testing.T) {
 		command.SetArgs(strings.Fields(words))
 		exit(command.ExecuteContext(t.Context()), &session)
 	}
-	if diff := cmp.Diff(blocks[2][2], session.String()); diff != "" || commands != 3 {
+	if diff := cmp.Diff(blocks[2][2], session.String()); diff != "" || commands != want {
 		t.Errorf("%d commands (-page +printed):\n%s", commands, diff)
 	}
 }
