@@ -12,8 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
+	extensionsv1alpha1 "kumodo.io/convoy/api/extensions/v1alpha1"
 	sourcev1alpha1 "kumodo.io/convoy/api/source/v1alpha1"
 	"kumodo.io/convoy/hub/apiserver/validation"
+	"kumodo.io/convoy/pkg/health"
 )
 
 // TestExamplesInThePagesAreAccepted gives the whole objects of the pages to what the
@@ -23,6 +25,7 @@ func TestExamplesInThePagesAreAccepted(t *testing.T) {
 	known := runtime.NewScheme()
 	utilruntime.Must(corev1alpha1.AddToScheme(known))
 	utilruntime.Must(sourcev1alpha1.AddToScheme(known))
+	utilruntime.Must(extensionsv1alpha1.AddToScheme(known))
 	decoder := serializer.NewCodecFactory(known).UniversalDeserializer()
 	kinds := map[string]int{}
 	for _, one := range blocks(t) {
@@ -40,7 +43,7 @@ func TestExamplesInThePagesAreAccepted(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range append(sourcev1alpha1.Kinds(), "Cluster", "Release") {
+	for _, kind := range append(sourcev1alpha1.Kinds(), "Cluster", "Release", "HealthRuleSet", "GlobalHealthRuleSet") {
 		if kinds[kind] == 0 {
 			t.Errorf("there is no example of a %s", kind)
 		}
@@ -64,6 +67,25 @@ func accepted(object runtime.Object) field.ErrorList {
 	case *sourcev1alpha1.OCIRegistry:
 		sourcev1alpha1.SetOCIRegistryDefaults(o)
 		return validation.OCIRegistry(o)
+	case *extensionsv1alpha1.HealthRuleSet:
+		return append(validation.RuleSet(o), compiled(&o.Spec)...)
+	case *extensionsv1alpha1.GlobalHealthRuleSet:
+		return append(validation.RuleSet(o), compiled(&o.Spec)...)
 	}
 	return nil
+}
+
+// compiled says what the status of a set of health rules would.
+func compiled(spec *extensionsv1alpha1.HealthRuleSetSpec) field.ErrorList {
+	var errs field.ErrorList
+	for i, rule := range spec.Rules {
+		faults, _ := health.Check(health.Rule{
+			Group: rule.Group, Kind: rule.Kind, Healthy: rule.Healthy, Progressing: rule.Progressing,
+			Degraded: rule.Degraded, Suspended: rule.Suspended, Message: rule.Message,
+		})
+		for _, fault := range faults {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "rules").Index(i).Child(fault.Field), "", fault.Err.Error()))
+		}
+	}
+	return errs
 }

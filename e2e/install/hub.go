@@ -33,6 +33,8 @@ var (
 	Releases        = schema.GroupVersionResource{Group: "core.convoy.kumodo.io", Version: "v1alpha1", Resource: "releases"}
 	Inventories     = schema.GroupVersionResource{Group: "core.convoy.kumodo.io", Version: "v1alpha1", Resource: "releaseinventories"}
 	GitRepositories = schema.GroupVersionResource{Group: "source.convoy.kumodo.io", Version: "v1alpha1", Resource: "gitrepositories"}
+	HealthRuleSets  = schema.GroupVersionResource{Group: "extensions.convoy.kumodo.io", Version: "v1alpha1", Resource: "healthrulesets"}
+	GlobalRuleSets  = schema.GroupVersionResource{Group: "extensions.convoy.kumodo.io", Version: "v1alpha1", Resource: "globalhealthrulesets"}
 	apiServices     = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 )
 
@@ -162,7 +164,7 @@ func (h *Hub) Run(ctx context.Context) error {
 
 // WaitServed returns when the host's aggregator and discovery show convoy.
 func (h *Hub) WaitServed(ctx context.Context) error {
-	for _, group := range []string{Clusters.Group, GitRepositories.Group} {
+	for _, group := range []string{Clusters.Group, GitRepositories.Group, HealthRuleSets.Group} {
 		name := Clusters.Version + "." + group
 		available := func(u *unstructured.Unstructured) (bool, error) {
 			return harness.HasCondition("Available", "True", "")(u)
@@ -181,7 +183,7 @@ func (h *Hub) waitDiscovery(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		missing := ""
-		for _, gvr := range []schema.GroupVersionResource{Clusters, Releases, Inventories, GitRepositories} {
+		for _, gvr := range []schema.GroupVersionResource{Clusters, Releases, Inventories, GitRepositories, HealthRuleSets, GlobalRuleSets} {
 			list, err := h.Plane.Client().Discovery().ServerResourcesForGroupVersion(gvr.GroupVersion().String())
 			found := false
 			if err == nil {
