@@ -66,7 +66,9 @@ func testObjectsOfHooksGoAsTheirPolicySays(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.accept(b.order("policies", ns, configMap(ns, "main", "k", "v3")+job("theirs", hookOf("PreSync")), withHooks))
-	r := b.report("uid-policies", "refused", func(r tunnel.Report) bool { return r.Settled && r.Applied.Reason == "OwnedByOther" || r.Applied.Reason == "DryRunFailed" })
+	r := b.report("uid-policies", "refused", func(r tunnel.Report) bool {
+		return r.Settled && r.Applied.Reason == "OwnedByOther" || r.Applied.Reason == "DryRunFailed"
+	})
 	if !strings.Contains(r.Applied.Message, "no hook of this Release made") {
 		t.Errorf("applied is %+v", r.Applied)
 	}
