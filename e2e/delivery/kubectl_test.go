@@ -130,7 +130,7 @@ func TestKubectlExplainsEditsAndWaits(t *testing.T) {
 func TestBadFieldsAreRefusedByTheirPath(t *testing.T) {
 	ctx := deadline(t)
 	for name, c := range map[string]struct{ manifest, want string }{
-		"unknown field":    {`{apiVersion: core.convoy.kumodo.io/v1alpha1, kind: Release, metadata: {name: bad}, spec: {clusterRef: {name: a}, source: {kind: GitRepository, name: b}, suspend: true}}`, "spec.suspend"},
+		"unknown field":    {`{apiVersion: core.convoy.kumodo.io/v1alpha1, kind: Release, metadata: {name: bad}, spec: {clusterRef: {name: a}, source: {kind: GitRepository, name: b}, suspendd: true}}`, "spec.suspendd"},
 		"path that leaves": {`{apiVersion: core.convoy.kumodo.io/v1alpha1, kind: Release, metadata: {name: bad}, spec: {clusterRef: {name: a}, source: {kind: GitRepository, name: b}, content: {path: ../up}}}`, "spec.content.path"},
 		"no cluster":       {`{apiVersion: core.convoy.kumodo.io/v1alpha1, kind: Release, metadata: {name: bad}, spec: {source: {kind: GitRepository, name: b}}}`, "spec.clusterRef.name"},
 		"two refs":         {`{apiVersion: source.convoy.kumodo.io/v1alpha1, kind: GitRepository, metadata: {name: bad}, spec: {url: "https://a.example.test/b", ref: {branch: a, tag: b}}}`, "spec.ref"},

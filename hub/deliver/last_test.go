@@ -53,7 +53,7 @@ func TestARemoveOrderThatAnAgentRefusesIsIssuedAnew(t *testing.T) {
 				if c.gone {
 					f.gone(r)
 				}
-				time.Sleep(c.after)
+				<-time.After(c.after)
 				about := buried.Sequence
 				if c.older {
 					about--

@@ -55,6 +55,11 @@ func enforced(ordered tunnel.Order) *wanted {
 	}
 }
 
+// isOf says whether a render is the one that an order names, for the same place.
+func (w *wanted) isOf(ordered tunnel.Order) bool {
+	return ordered.Objects != nil && w.objects.Digest == ordered.Objects.Digest && w.namespace == ordered.Policy.Namespace
+}
+
 // finish makes the rest of the outcome.
 func (r *Reconciler) finish(w *work, ready bool) {
 	status := &w.release.Status
@@ -112,8 +117,8 @@ func (r *Reconciler) finish(w *work, ready bool) {
 	if d.manual {
 		w.outcome.Waiting = manualSync(revision)
 	}
-	if d.order != nil && (!here || w.request.any() || d.order.objects.Digest != ordered.Objects.Digest) {
-		// What is applied already may have other terms at any time; a render that is not
+	if d.order != nil && (!here || w.request.any() || !d.order.isOf(ordered)) {
+		// What is ordered already may have other terms at any time; a render that is not
 		// waits for those that come before.
 		if blocked := r.blocked(w); blocked != nil {
 			w.outcome.Waiting, d.order = blocked, nil

@@ -23,13 +23,19 @@ func (r *Reconciler) Changed(old, next *corev1alpha1.Release) {
 		r.Add(keyOf(old))
 		return
 	}
-	if r.waiters.any(keyOf(next)) && (old == nil || notReady(old) != "" != (notReady(next) != "")) {
+	if r.waiters.any(keyOf(next)) && (old == nil || precedes(old) != precedes(next)) {
 		r.wake(keyOf(next))
 	}
 	if old == nil || old.Generation != next.Generation || asks(old) != asks(next) ||
 		(old.DeletionTimestamp == nil) != (next.DeletionTimestamp == nil) {
 		r.Add(keyOf(next))
 	}
+}
+
+// precedes is what of a Release matters to those that wait for it: whether it is ready,
+// and whether it goes.
+func precedes(release *corev1alpha1.Release) [2]bool {
+	return [2]bool{notReady(release) == "", release.DeletionTimestamp != nil}
 }
 
 // asks are the annotations that ask for something.
