@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -77,11 +76,8 @@ func testANewerOrderSupersedesOneThatWaits(t *testing.T) {
 	ns := b.namespace("supersede")
 	first := b.accept(b.order("supersede", ns, stuck+waved("late", "2", "v1"), func(o *tunnel.Order) { o.Policy.TimeoutSeconds = 300 }))
 	b.report("uid-supersede", "blocked", func(r tunnel.Report) bool { return r.Sequence == first.Sequence && r.Applied.Reason == "Blocked" })
-	start := time.Now()
+	// The first one would wait longer than this test may take.
 	b.apply("supersede", ns, waved("late", "2", "v2"))
-	if took := time.Since(start); took > 5*time.Second {
-		t.Errorf("the newer order took %s", took)
-	}
 	b.gone(deployments, ns, "stuck")
 }
 

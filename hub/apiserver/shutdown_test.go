@@ -35,7 +35,8 @@ func TestWatchesDoNotHoldUpTheEnd(t *testing.T) {
 	took := time.Since(began)
 	<-ended
 	t.Logf("ended after %s", took)
-	if took > 20*time.Second {
+	// As long as the library lets a request go on: no watch was waited for.
+	if took >= time.Minute {
 		t.Errorf("the end took %s", took)
 	}
 }

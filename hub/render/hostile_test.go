@@ -76,17 +76,15 @@ func indented(levels int) string {
 	return b.String()
 }
 
-func TestHostileFilesAreRefusedWithinASecond(t *testing.T) {
+// One that takes more is ended, and then does not name the file.
+func TestHostileFilesAreRefusedWithinASecondOfProcessorTime(t *testing.T) {
+	render.LimitCPU(t, time.Second)
 	w := newWorld(t)
 	if _, err := w.render(t, tree{"app/a.yaml": gittest.ConfigMap("warm", 100)}); err != nil {
 		t.Fatal(err)
 	}
 	for _, files := range []tree{caseTree(t, "YA-05", "v2"), caseTree(t, "YA-05", "v3"), caseTree(t, "YA-05", "v4"), {"app/deep.yaml": strings.Repeat("[", 100_000)}} {
-		start := time.Now()
 		_, err := w.render(t, files)
 		wantFailure(t, err, "RenderFailed", "app/")
-		if took := time.Since(start); took > time.Second {
-			t.Errorf("took %s: %v", took, err)
-		}
 	}
 }

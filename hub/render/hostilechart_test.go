@@ -30,7 +30,7 @@ var hostileCharts = []struct {
 	{"a value that is a template of itself", "{{ tpl .Values.a . }}", `a: "{{ tpl .Values.a . }}"`, "app: the worker"},
 	{"a template of 4 GB", `{{ repeat 4294967296 "x" }}`, "", "app: the worker"},
 	{"a text that doubles forty times", `{{ $s := "xx" }}{{ range until 40 }}{{ $s = print $s $s }}{{ end }}{{ $s }}`, "", "app: the worker"},
-	{"an endless range", `{{ range 9223372036854775807 }}{{ end }}`, "", "app: the worker was ended: more processor time"},
+	{"an endless range", `{{ range 9223372036854775807 }}{{ end }}`, "", "app: the worker was ended"},
 	{"an endless range that writes", `{{ range 9223372036854775807 }}x{{ end }}`, "", "app: the worker"},
 	{"a list of ten thousand million", `{{ until 10000000000 }}`, "", ""},
 	{"a map that doubles forty times", `{{ $d := dict }}{{ range until 40 }}{{ $d = dict "a" $d "b" $d }}{{ end }}{{ toYaml $d }}`, "", "app: the worker"},
