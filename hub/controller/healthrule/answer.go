@@ -19,8 +19,9 @@ import (
 // is not ordered yet is in the render store when Rules returns. cluster is nil while there
 // is none. ErrStore: the store failed, and it is to be tried again.
 //
-// When sets are missing that the Release names, the rules that were ordered stay until
-// all are there; a Release that nothing was ordered for yet is judged by the others.
+// When sets are missing that the Release names, or its Cluster is away, the rules that
+// were ordered stay; a Release that nothing was ordered for yet is judged by the sets
+// that are there.
 //
 // Other rules than those that are ordered are given out at a bounded pace: until its
 // turn comes a Release is told the old ones, and is looked at again then. A Release
@@ -29,7 +30,8 @@ func (r *Reconciler) Rules(ctx context.Context, release *corev1alpha1.Release, c
 	document := r.document(choose(r.Cache, release.Namespace, release.Spec.Health.RuleSets))
 	ordered, isOrdered := r.Orders.Ordered(release.UID)
 	isOrdered = isOrdered && (cluster == nil || types.UID(ordered.ClusterUID) == cluster.UID)
-	if isOrdered && (cluster == nil || len(document.Missing) > 0) {
+	away := cluster == nil || !cluster.Status.Reachable
+	if isOrdered && (away || len(document.Missing) > 0) {
 		r.done(release.UID)
 		return ordered.Rules, ordered.Facts, nil
 	}

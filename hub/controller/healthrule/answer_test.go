@@ -165,13 +165,26 @@ func TestADocumentIsStoredAgainWhenTheStoreMayHaveCollectedIt(t *testing.T) {
 	}
 }
 
-func TestWithoutAClusterWhatIsOrderedStays(t *testing.T) {
+func TestWhileTheClusterIsAwayWhatIsOrderedStays(t *testing.T) {
 	t.Parallel()
 	w, r := newWorld(t, own("team", "a", rule("Queue", "cluster.region == 'eu'")))
 	one := release("web")
 	want := w.order(t, r, one)
-	layer, facts, err := r.Rules(t.Context(), one, nil)
-	if err != nil || layer != want.Rules || !cmp.Equal(facts, want.Facts) {
-		t.Errorf("got %v, %v, %v", layer, facts, err)
+	changed := own("team", "a", rule("Queue", "false"))
+	changed.Generation = 2
+	w.sets[keyOf(changed)] = changed
+	away := cluster()
+	away.Status.Reachable = false
+	for name, at := range map[string]*corev1alpha1.Cluster{"it is gone": nil, "it is not reachable": away} {
+		layer, facts, err := r.Rules(t.Context(), one, at)
+		if err != nil || layer != want.Rules || !cmp.Equal(facts, want.Facts) {
+			t.Errorf("%s: got %v, %v, %v", name, layer, facts, err)
+		}
+	}
+	if len(r.turns) != 0 {
+		t.Error("it takes the turn of another")
+	}
+	if after := w.order(t, r, one); *after.Rules == *want.Rules {
+		t.Error("when it is back, other rules are not ordered")
 	}
 }

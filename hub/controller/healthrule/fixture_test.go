@@ -124,6 +124,7 @@ func cluster() *corev1alpha1.Cluster {
 	return &corev1alpha1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "edge", UID: "edge-uid"},
 		Spec:       corev1alpha1.ClusterSpec{Metadata: map[string]string{"region": "eu", "name": "wrong"}},
+		Status:     corev1alpha1.ClusterStatus{Reachable: true},
 	}
 }
 
