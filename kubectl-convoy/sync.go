@@ -21,11 +21,14 @@ import (
 var (
 	errSyncFailed  = errors.New("the sync failed")
 	errSyncTimeout = errors.New("the sync did not end in time")
+	errNotHeldSync = errors.New("no deletions of it are held: there is nothing to confirm")
 )
 
 type syncVerb struct {
 	streams genericiooptions.IOStreams
 	force   bool
+	// confirm the deletions that are held.
+	confirm bool
 	wait    bool
 	timeout time.Duration
 }
@@ -37,9 +40,14 @@ func newSync(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOSt
 		Short: "Sync Release NAME now",
 		Long: `Sync Release NAME now: ask its source for the newest revision and apply what
 changed. With --force it is fetched, rendered and applied again although nothing
-changed.`,
+changed, and its hooks run again. With --confirm-deletions the deletions are carried
+out that the last sync holds, being more than the budget; they are told before, and no
+others are confirmed. That holds for an hour and needs the verb confirm on releases.`,
 		Example: `  # Sync and wait until it is ready
-  kubectl convoy sync shop --wait --timeout 2m`,
+  kubectl convoy sync shop --wait --timeout 2m
+
+  # Applied=False PruneHeld: delete what is held
+  kubectl convoy sync shop --confirm-deletions`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			hub, err := newHub(flags)
@@ -50,13 +58,22 @@ changed.`,
 		},
 	}
 	command.Flags().BoolVar(&verb.force, "force", false, "fetch, render and apply again although nothing changed")
+	command.Flags().BoolVar(&verb.confirm, "confirm-deletions", false, "carry out the deletions that wait for a confirmation")
 	command.Flags().BoolVar(&verb.wait, "wait", false, "wait until the Release is ready, or the sync has failed")
 	command.Flags().DurationVar(&verb.timeout, "timeout", 5*time.Minute, "how long --wait waits")
 	return command
 }
 
 func (s *syncVerb) run(ctx context.Context, hub *hub, name string) error {
-	answer, err := hub.sync(ctx, name, s.force)
+	request := &corev1alpha1.SyncRequest{ObjectMeta: metav1.ObjectMeta{Name: name}, Force: s.force}
+	var err error
+	if s.confirm {
+		request.ConfirmDeletions, err = s.confirmation(ctx, hub, name)
+	}
+	var answer *corev1alpha1.SyncRequest
+	if err == nil {
+		answer, err = hub.sync(ctx, request)
+	}
 	if errors.Is(err, errNoRelease) {
 		return fmt.Errorf("there is no Release %q in namespace %q: kubectl get releases -A lists them, -n names another namespace: %w", name, hub.namespace, err)
 	}
@@ -68,6 +85,26 @@ func (s *syncVerb) run(ctx context.Context, hub *hub, name string) error {
 		return nil
 	}
 	return s.await(ctx, hub, name, answer.RequestedAt)
+}
+
+// confirmation names what is held, and tells people what that is.
+func (s *syncVerb) confirmation(ctx context.Context, hub *hub, name string) (*corev1alpha1.DeletionConfirmation, error) {
+	var release corev1alpha1.Release
+	if err := hub.get(ctx, "releases", name, &release); err != nil {
+		return nil, explain(err, errNoRelease)
+	}
+	held := release.Status.HeldPrune
+	if held == nil {
+		return nil, errNotHeldSync
+	}
+	fmt.Fprintf(s.streams.Out, "release/%s deletes %d of %d objects, held by order %d:\n", name, held.Count, held.Total, held.Sequence)
+	for _, object := range held.Objects {
+		fmt.Fprintf(s.streams.Out, "  %s\n", object)
+	}
+	if more := int(held.Count) - len(held.Objects); more > 0 {
+		fmt.Fprintf(s.streams.Out, "  and %d more\n", more)
+	}
+	return &corev1alpha1.DeletionConfirmation{Sequence: held.Sequence, Digest: held.Digest}, nil
 }
 
 // await prints each new word about the sync that was requested at the given time,
@@ -141,7 +178,9 @@ func ended(reason string) bool {
 	switch reason {
 	case corev1alpha1.ReasonDryRunFailed, corev1alpha1.ReasonApplyFailed, corev1alpha1.ReasonConflict,
 		corev1alpha1.ReasonOwnedByOther, corev1alpha1.ReasonRenderRefused, corev1alpha1.ReasonOrderRefused,
-		corev1alpha1.ReasonAgentTooOld, corev1alpha1.ReasonDeadline, corev1alpha1.ReasonPruneFailed:
+		corev1alpha1.ReasonAgentTooOld, corev1alpha1.ReasonDeadline, corev1alpha1.ReasonPruneFailed,
+		corev1alpha1.ReasonPruneHeld, corev1alpha1.ReasonHookFailed, corev1alpha1.ReasonForbidden, corev1alpha1.ReasonSuspended,
+		corev1alpha1.ReasonRetriesEnded, corev1alpha1.ReasonRulesFailed:
 		return true
 	default:
 		return false
@@ -163,11 +202,10 @@ func actedOn(last, requestedAt string) bool {
 }
 
 // sync asks for a sync.
-func (h *hub) sync(ctx context.Context, name string, force bool) (*corev1alpha1.SyncRequest, error) {
+func (h *hub) sync(ctx context.Context, request *corev1alpha1.SyncRequest) (*corev1alpha1.SyncRequest, error) {
 	answer := &corev1alpha1.SyncRequest{}
-	err := h.client.Post().Namespace(h.namespace).Resource("releases").Name(name).SubResource("sync").
-		Body(&corev1alpha1.SyncRequest{ObjectMeta: metav1.ObjectMeta{Name: name}, Force: force}).
-		Do(ctx).Into(answer)
+	err := h.client.Post().Namespace(h.namespace).Resource("releases").Name(request.Name).SubResource("sync").
+		Body(request).Do(ctx).Into(answer)
 	if err != nil {
 		return nil, explain(err, errNoRelease)
 	}

@@ -51,6 +51,37 @@ func TestSyncAsksOnceAndReturns(t *testing.T) {
 	}
 }
 
+func TestSyncConfirmsTheDeletionsThatItTells(t *testing.T) {
+	hub := newFakeHub(t)
+	held := shop("")
+	held.Status.HeldPrune = &corev1alpha1.HeldPrune{Sequence: 7, Count: 3, Total: 4, Digest: "sha256:aa", Objects: []string{"ConfigMap shop/a", "ConfigMap shop/b"}}
+	hub.releases = []corev1alpha1.Release{held}
+	out, _, err := hub.run(t, "sync", "shop", "--confirm-deletions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []corev1alpha1.DeletionConfirmation{{Sequence: 7, Digest: "sha256:aa"}}
+	var got []corev1alpha1.DeletionConfirmation
+	for _, request := range hub.synced {
+		got = append(got, *request.ConfirmDeletions)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("confirmed (-want +got):\n%s", diff)
+	}
+	text := "release/shop deletes 3 of 4 objects, held by order 7:\n  ConfigMap shop/a\n  ConfigMap shop/b\n  and 1 more\nrelease/shop sync requested at " + requestedAt + "\n"
+	if diff := cmp.Diff(text, out); diff != "" {
+		t.Errorf("printed (-want +got):\n%s", diff)
+	}
+}
+
+func TestSyncConfirmsNothingThatIsNotHeld(t *testing.T) {
+	hub := newFakeHub(t)
+	hub.releases = []corev1alpha1.Release{shop("")}
+	if _, _, err := hub.run(t, "sync", "shop", "--confirm-deletions"); !errors.Is(err, errNotHeldSync) || len(hub.synced) > 0 {
+		t.Errorf("got %v and %d requests", err, len(hub.synced))
+	}
+}
+
 func TestSyncWithWaitTellsTheStoryAndEndsWhenReady(t *testing.T) {
 	hub := newFakeHub(t)
 	hub.releases = []corev1alpha1.Release{
