@@ -57,12 +57,6 @@ func parseScaling(text string) scaling {
 // replicas is where the number is, in all kinds that have one.
 var replicas = []string{"spec", "replicas"}
 
-// Bounds of a look for autoscalers.
-const (
-	scalerPage  = 500
-	scalerPages = 20
-)
-
 // scaler is an autoscaler of a render.
 type scaler struct {
 	it     *item

@@ -31,6 +31,13 @@ func first(have *string, text string) {
 func (s *syncTally) addLocked(r *release, o *object, add func(o *object, reason, message string)) (failed bool) {
 	name := o.id.String()
 	switch {
+	case o.unseen != "":
+		s.addUnsure(o, name+": "+o.unseen)
+		add(o, exceptionUnreachable, o.unseen)
+		if o.drifted() {
+			s.stuck++
+		}
+		return false
 	case o.foreign != "":
 		message := fmt.Sprintf("belongs to %q", clip(o.foreign, 100))
 		s.drifted++

@@ -22,14 +22,6 @@ import (
 // errIgnore: a rule of what is left to others cannot be kept to.
 var errIgnore = errors.New("drift.ignore")
 
-// Bounds of the rules of one order.
-const (
-	maxIgnores        = 32
-	maxIgnorePointers = 64
-	maxIgnoreManagers = 16
-	maxPointer        = 1 << 10
-)
-
 // ignoreRule is one rule, ready to be used.
 type ignoreRule struct {
 	number   int // from 1, as people count them

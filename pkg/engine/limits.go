@@ -128,4 +128,27 @@ const (
 	// stateAfter is how long a changed health of an object waits to be written down,
 	// so that a restart knows since when it is so.
 	stateAfter = time.Minute
+
+	// watchStale is how long a watch may fail before what it showed counts as old.
+	watchStale = time.Minute
+
+	// maxIgnores rules of one order leave fields to others, each with so many pointers
+	// and managers; maxPointer is the longest pointer, in bytes.
+	maxIgnores        = 32
+	maxIgnorePointers = 64
+	maxIgnoreManagers = 16
+	maxPointer        = 1 << 10
+
+	// scalerPages of scalerPage autoscalers of a namespace are looked through for one
+	// that targets an object.
+	scalerPage  = 500
+	scalerPages = 20
+
+	// maxLives answers about live objects are made at once, for maxLiveLooks objects of
+	// each with a dry run, maxLiveParallel at once, within liveTimeout: the hub waits for
+	// 30 s.
+	maxLives        = 2
+	maxLiveLooks    = 64
+	maxLiveParallel = 4
+	liveTimeout     = 20 * time.Second
 )

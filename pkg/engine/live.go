@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -115,11 +114,20 @@ func (r *release) syncOfLocked(o *object, line *tunnel.LiveObject) {
 		}
 	}
 	switch {
+	case o.unseen != "":
+		line.State, line.InSync, line.Reason, line.Problem = healthUnknown.String(), tunnel.Unknown, exceptionUnreachable, o.unseen
 	case o.foreign != "":
 		line.InSync, line.Reason = tunnel.False, exceptionOwned
 		line.Problem = fmt.Sprintf("belongs to %q", clip(o.foreign, 100))
 	case o.problem != nil:
 		line.Reason, line.Problem = o.problem.reason, o.problem.message
+		if o.problem.unsure {
+			line.InSync = tunnel.Unknown
+		}
+	case o.judged && o.judgedAt == o.rv:
+		line.Problem = o.differs
+	case o.unsure != "":
+		line.InSync, line.Reason, line.Problem = tunnel.Unknown, exceptionUnknown, o.unsure
 	}
 	if p, there := r.problems[o.id]; there {
 		line.Reason, line.Problem = p.reason, p.message
@@ -168,15 +176,3 @@ func (r *release) lookAtRow(ctx context.Context, row *liveRow) {
 	}
 	row.line.Drift = found
 }
-
-// Bounds of what is asked live.
-const (
-	// maxLives are how many answers are made at once.
-	maxLives = 2
-	// maxLiveLooks are how many objects of one answer are looked at in detail.
-	maxLiveLooks = 64
-	// maxLiveParallel of them at once.
-	maxLiveParallel = 4
-	// liveTimeout of all looks of one answer: the hub waits for 30 s.
-	liveTimeout = 20 * time.Second
-)

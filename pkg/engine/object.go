@@ -50,6 +50,8 @@ type object struct {
 	// left to others that could not be judged for it.
 	scaling scaling
 	unsure  string
+	// unseen says why it is not seen any more; empty: it is.
+	unseen string
 	// judged: the state of judgedAt was compared; it differs, in what differs says.
 	judged   bool
 	judgedAt uint64

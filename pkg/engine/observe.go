@@ -104,12 +104,13 @@ type view struct {
 	applied bool
 	foreign string
 	unsure  string
+	unseen  string
 	differs string
 	problem problem
 }
 
 func (o *object) view() view {
-	v := view{health: o.health, why: o.why, drifted: o.drifted(), applied: o.applied, foreign: o.foreign, unsure: o.unsure, differs: o.differs}
+	v := view{health: o.health, why: o.why, drifted: o.drifted(), applied: o.applied, foreign: o.foreign, unsure: o.unsure, unseen: o.unseen, differs: o.differs}
 	if o.problem != nil {
 		v.problem = *o.problem
 	}
@@ -140,7 +141,7 @@ func (r *release) reviewLocked(o *object, before view, now time.Time) {
 }
 
 func exceptional(v view) bool {
-	return v.health != healthy || v.drifted || v.foreign != "" || v.unsure != "" || v.problem != (problem{})
+	return v.health != healthy || v.drifted || v.foreign != "" || v.unsure != "" || v.unseen != "" || v.problem != (problem{})
 }
 
 // keepLocked holds the content of an object that has drifted until it is repaired,

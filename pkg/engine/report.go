@@ -142,6 +142,11 @@ func (r *release) tallyLocked(out *tunnel.Report) tally {
 		if s.addLocked(r, o, add) {
 			failed++
 		}
+		if o.unseen != "" {
+			s.unknown++
+			first(&s.firstMoving, o.id.String()+": "+o.unseen)
+			continue
+		}
 		switch {
 		case o.health == healthy, o.rests():
 			out.Counts.Healthy++

@@ -57,6 +57,10 @@ type watch struct {
 	// poke has a place for one word that an object was applied, so that a pause after
 	// a failure need not be waited out.
 	poke chan struct{}
+	// failing since then, and for so long that its objects are not known any more; for
+	// its own goroutine.
+	failing time.Time
+	blind   bool
 
 	mu sync.Mutex
 	// objects by place; guarded by mu.
@@ -158,6 +162,7 @@ func (w *watch) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		w.missed(began, err)
 		if w.runner.clock.Since(began) > watchShort {
 			failures = 0
 			if err == nil || errors.Is(err, errExpired) {
@@ -295,6 +300,7 @@ func (w *watch) follow(ctx context.Context, version string) (string, error) {
 		return version, err
 	}
 	defer res.Body.Close()
+	w.sees()
 	decoder := json.NewDecoder(res.Body)
 	for {
 		var event struct {

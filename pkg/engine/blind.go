@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// What is not seen any more is not known. When a watch has failed for watchStale, its
+// objects are Unknown, with the reason and since when, until it works again.
+
+// missed takes down that a watch failed, which began at that time.
+func (w *watch) missed(began time.Time, err error) {
+	if err == nil || errors.Is(err, errExpired) || apierrors.IsNotFound(err) {
+		return // a kind that is gone is told of its objects
+	}
+	if w.failing.IsZero() {
+		w.failing = began
+	}
+	if w.blind || w.runner.clock.Since(w.failing) < watchStale {
+		return
+	}
+	w.blind = true
+	why := fmt.Sprintf("not seen any more, since the watch of %s fails: %s", w.res.plural, explain(err, false))
+	for _, t := range w.known() {
+		t.r.blinded(t.o, clip(why, maxMessage), w.failing)
+	}
+}
+
+// sees takes down that a watch works.
+func (w *watch) sees() {
+	w.failing = time.Time{}
+	if !w.blind {
+		return
+	}
+	w.blind = false
+	for _, t := range w.known() {
+		t.r.blinded(t.o, "", time.Time{})
+	}
+}
+
+// blinded takes down that an object is not seen any more, or is again.
+func (r *release) blinded(o *object, why string, since time.Time) {
+	now := r.now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.objects[o.id] != o || o.sight != nil {
+		return
+	}
+	before := o.view()
+	o.unseen = why
+	r.reviewLocked(o, before, now)
+	if why != "" {
+		o.since = since
+	}
+}
