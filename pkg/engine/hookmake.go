@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+// makeHook makes the object of a run, or finds the one that it made.
+func (r *release) makeHook(ctx context.Context, order tunnel.Order, h *hook, run *HookRun, o *object, content map[string]any, deadline time.Time) error {
+	if err := r.letGo(ctx, run, o); err != nil {
+		return err
+	}
+	for range maxRaces {
+		live, err := r.runner.target.get(ctx, *h.res, h.id.Namespace, h.id.Name)
+		if apierrors.IsNotFound(err) {
+			live, err = nil, nil
+		}
+		if err != nil {
+			return err
+		}
+		if live != nil {
+			r.observe(o, live)
+		}
+		r.mu.Lock()
+		found := o.sight.uid != "" && live != nil && metaText(live, "uid") == o.sight.uid
+		if run.UID != "" && !found {
+			o.sight.gone = true // it is not made twice
+		}
+		gone := o.sight.gone
+		r.mu.Unlock()
+		if found || gone {
+			return nil
+		}
+		pre := precondition{create: true}
+		if live != nil {
+			annotations := annotationTexts(live)
+			if err := r.mayReplace(h, metaText(live, "uid"), annotations); err != nil {
+				return err
+			}
+			stays := h.inPlace() || annotations[v1alpha1.AnnotationOwner] == "" || deleteRules{removal: true}.annotated(annotations) != ""
+			if metaText(live, "deletionTimestamp") != "" || !stays {
+				if err := r.makeRoom(ctx, order, h, o, live, deadline); err != nil {
+					return err
+				}
+				continue
+			}
+			if isRun(h.id) {
+				return &brokenHook{why: "what an earlier run left is kept, and cannot run again: delete it, or do not annotate it to be kept"}
+			}
+			pre = precondition{uid: metaText(live, "uid"), resourceVersion: metaText(live, "resourceVersion")}
+		}
+		answer, err := r.applyHook(ctx, order, h, run, content, pre)
+		if apierrors.IsConflict(err) && len(conflictsOf(err)) == 0 || classify(err, surroundings{}) == raced {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		r.observe(o, answer)
+		return nil
+	}
+	return errRaced
+}
+
+// applyHook sends the object of a run to the server.
+func (r *release) applyHook(ctx context.Context, order tunnel.Order, h *hook, run *HookRun, content map[string]any, pre precondition) (map[string]any, error) {
+	metadata, ok := content["metadata"].(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s has no metadata", h.id)
+	}
+	if err := put(metadata, "annotations", v1alpha1.AnnotationHookRun, run.Run); err != nil {
+		return nil, fmt.Errorf("%s: %w", h.id, err)
+	}
+	body, err := r.marks.body(content, h.id, pre)
+	if err != nil {
+		return nil, err
+	}
+	answer, _, err := r.runner.target.apply(ctx, *h.res, h.id.Namespace, h.id.Name, body, true, false)
+	around := surroundings{madeNamespace: h.id.Namespace != "" && h.id.Namespace == order.Policy.Namespace}
+	if err != nil && classify(err, around) == noNamespace {
+		if err := r.ensureNamespace(ctx, h.id.Namespace); err != nil {
+			return nil, err
+		}
+		answer, _, err = r.runner.target.apply(ctx, *h.res, h.id.Namespace, h.id.Name, body, true, false)
+	}
+	return answer, err
+}
+
+// hookMade writes down which object a run has made; what earlier runs made under its
+// name is no more.
+func (r *release) hookMade(ctx context.Context, h *hook, run *HookRun, s *sight) error {
+	r.mu.Lock()
+	news := s.uid != "" && run.UID != s.uid
+	if news {
+		run.UID = s.uid
+		for _, old := range r.runs {
+			if old != run && old.Identity == h.id {
+				old.Gone, old.Doomed = true, false
+			}
+		}
+		r.dirty = true
+	}
+	r.mu.Unlock()
+	if !news {
+		return nil
+	}
+	return r.save(ctx)
+}
+
+// letGo takes an object out of the inventory that is a hook now. It is not pruned; the
+// hook may replace it.
+func (r *release) letGo(ctx context.Context, run *HookRun, seen *object) error {
+	r.mu.Lock()
+	o := r.objects[seen.id]
+	if o != nil {
+		run.Former = o.uid
+		r.dropLocked(o)
+		r.runner.track(seen.res, r, seen, true)
+	}
+	r.mu.Unlock()
+	if o == nil {
+		return nil
+	}
+	return r.save(ctx)
+}
+
+// letGoAll does so for all hooks of a plan, before what left the render is pruned.
+func (r *release) letGoAll(p *plan) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, h := range p.hooks {
+		if o := r.objects[h.id]; o != nil {
+			r.dropLocked(o)
+		}
+	}
+}
