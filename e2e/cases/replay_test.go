@@ -70,7 +70,7 @@ func TestEveryCaseFileIsReplayed(t *testing.T) {
 			}
 			t.Run(c.ID, func(t *testing.T) {
 				t.Parallel()
-				if !soak() && c.Class != "prune" && c.Class != "health" && !slices.Contains(few, c.ID) {
+				if !soak() && c.Class != "prune" && !slices.Contains(few, c.ID) {
 					t.Skip("not of this suite's classes: CONVOY_SOAK=1 replays it too")
 				}
 				turns <- struct{}{}
