@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -190,6 +191,9 @@ func foldAdopted(release *v1alpha1.Release, order tunnel.Order, signed tunnel.Si
 		if newest != nil && newest.Sequence == order.Sequence {
 			status.Render.Count = newest.Counts.Total
 		}
+	}
+	if status.Render.Hooks == 0 && slices.Contains(order.Requires, tunnel.FeatureHooks) {
+		status.Render.Hooks = 1 // how many is not known, that there are some is
 	}
 	status.Render.Sealed = v1alpha1.LayerReference{}
 	if order.Sealed != nil {

@@ -103,6 +103,17 @@ func TestHA03AnOrderThatIsGivenBackIsAdoptedInOneWrite(t *testing.T) {
 	})
 }
 
+// A later order of the same render must require what the one that came back did.
+func TestHA03ARenderThatComesBackWithAnOrderHasItsHooks(t *testing.T) {
+	inside(t, func(t *testing.T, h *hub) {
+		key := h.ordered(t, "web")
+		h.take(t, h.held(t, "web", 20, func(o *tunnel.Order) { o.Requires = []string{tunnel.FeatureApply, tunnel.FeatureHooks} }))
+		pass(time.Second)
+		r, _ := h.Release(key)
+		equal(t, "hooks", int32(1), r.Status.Render.Hooks)
+	})
+}
+
 func TestHA03WhatAnAgentSaidBeforeItGaveTheOrderBackCountsAtOnce(t *testing.T) {
 	inside(t, func(t *testing.T, h *hub) {
 		key := h.ordered(t, "web")
