@@ -86,11 +86,9 @@ func withoutValues(keys []string) []string {
 }
 
 func valueAt(object map[string]any, keys []string, hides bool) string {
-	value, there := any(object), true
-	for _, key := range keys {
-		if value, there = step(value, key); !there {
-			return ""
-		}
+	value, there := follow(object, keys)
+	if !there {
+		return ""
 	}
 	if hides {
 		return tunnel.Masked
@@ -109,14 +107,16 @@ const sealedMark = "<sealed:"
 // sealed. A path that the render does not have counts as one: the server made it out of
 // something, and nobody knows of what.
 func sealedAt(masked map[string]any, keys []string) bool {
-	value, there := any(masked), true
+	value := any(masked)
 	for _, key := range keys {
 		if text, ok := value.(string); ok {
 			return strings.HasPrefix(text, sealedMark)
 		}
-		if value, there = step(value, key); !there {
+		child, there := step(value, key)
+		if !there {
 			return true
 		}
+		value = child
 	}
 	return holdsSealed(value)
 }

@@ -332,7 +332,7 @@ func TestAConditionSeesNoValueOfASecret(t *testing.T) {
 	if rules.of(manifest.Identity{Kind: "Secret", Name: "s"}, live).none() {
 		t.Error("the condition did not hold")
 	}
-	if got := live["data"].(map[string]any)["password"]; got != "aHVudGVy" { //nolint:revive,errcheck // a test's own object
+	if got, _ := follow(live, []string{"f:data", "f:password"}); got != "aHVudGVy" {
 		t.Errorf("the object was changed: %v", got)
 	}
 }
