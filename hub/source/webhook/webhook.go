@@ -13,6 +13,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -76,12 +77,21 @@ func New(options Options) (*Handler, error) {
 	return h, nil
 }
 
-// Mux serves the one path; other paths and methods are told 404.
+// Mux serves the one path; other paths and methods are told 404. So is another way to
+// write that path, as with //, which the library would answer with a redirect: senders
+// follow one with a GET and without the body.
 func (h *Handler) Mux() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(Path, h)
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { h.answer(w, resultRefused, http.StatusNotFound) })
-	return mux
+	none := func(w http.ResponseWriter, _ *http.Request) { h.answer(w, resultRefused, http.StatusNotFound) }
+	mux.HandleFunc("/", none)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if path.Clean(r.URL.Path) != r.URL.Path {
+			none(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // ServeHTTP answers a call: 202 when it was signed, 404 when it was not, whatever the

@@ -108,6 +108,9 @@ func TestCalls(t *testing.T) {
 		"one about a source whose Secret was not checked": {"team/ociregistry/unchecked", []string{"X-Convoy-Signature", good}, 404, false},
 		"one about a source that is not there":            {"team/ociregistry/none", []string{"X-Convoy-Signature", good}, 404, false},
 		"one about a kind that is not there":              {"team/bucket/generic", []string{"X-Convoy-Signature", good}, 404, false},
+		"one whose path has two slashes in a row":         {"team//ociregistry/generic", []string{"X-Convoy-Signature", good}, 404, false},
+		"one whose path has dots":                         {"team/./ociregistry/generic", []string{"X-Convoy-Signature", good}, 404, false},
+		"one whose path ends with a slash":                {"team/ociregistry/generic/", []string{"X-Convoy-Signature", good}, 404, false},
 		"one about another namespace's source":            {"other/ociregistry/generic", []string{"X-Convoy-Signature", good}, 404, false},
 	} {
 		t.Run(name, func(t *testing.T) {
