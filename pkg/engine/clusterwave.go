@@ -157,7 +157,8 @@ func (r *release) showWaiting(who string) {
 // tellReady notes whether a Release was as it should be when it was last reported.
 func (r *release) tellReady(out tunnel.Report) {
 	r.mu.Lock()
-	r.ready = out.Applied.Status == tunnel.True && out.Healthy.Status == tunnel.True
+	// What somebody suspended would be waited for in vain.
+	r.ready = out.Applied.Status == tunnel.True && (out.Healthy.Status == tunnel.True || out.Healthy.Reason == v1alpha1.ReasonSuspended)
 	r.mu.Unlock()
 	r.runner.waves.changed()
 }
