@@ -4,6 +4,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -313,13 +314,17 @@ func (c composer) ready(steps ...metav1.Condition) answer {
 }
 
 // heldBack says whether an answer of Applied was the hub's: something newer than what
-// is applied waits, or is refused. An agent says of its own waits that they are Unknown.
+// is applied waits, or is refused. What an agent says with the same word is marked.
 func heldBack(c *metav1.Condition) bool {
-	switch c.Reason {
-	case v1alpha1.ReasonClusterNotReady, v1alpha1.ReasonManualSync:
+	return hubsWord(c.Reason) && c.Status == metav1.ConditionFalse && !strings.HasPrefix(c.Message, agentSays)
+}
+
+// hubsWord says whether a reason of Applied is one that the hub gives by itself.
+func hubsWord(reason string) bool {
+	switch reason {
+	case v1alpha1.ReasonClusterNotReady, v1alpha1.ReasonManualSync, v1alpha1.ReasonWaitingForWave, v1alpha1.ReasonDependency,
+		v1alpha1.ReasonSuspended, v1alpha1.ReasonForbidden, v1alpha1.ReasonRulesFailed:
 		return true
-	case v1alpha1.ReasonWaitingForWave, v1alpha1.ReasonDependency, v1alpha1.ReasonSuspended, v1alpha1.ReasonForbidden, v1alpha1.ReasonRulesFailed:
-		return c.Status == metav1.ConditionFalse
 	}
 	return false
 }

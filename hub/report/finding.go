@@ -20,6 +20,10 @@ type Finding struct {
 	Message string
 }
 
+// agentSays begins what an agent says with a word that the hub uses of itself, so that
+// the one is not taken for the other.
+const agentSays = "the agent: "
+
 // agentFinding takes over what an agent said. Nothing that an agent sends may
 // make a status that the API server refuses, so all of it is bounded here, and
 // a word that is not one of the three truths is Unknown.
@@ -30,6 +34,9 @@ func agentFinding(f tunnel.Finding) Finding {
 		out.Status = metav1.ConditionTrue
 	case tunnel.False:
 		out.Status = metav1.ConditionFalse
+		if hubsWord(out.Reason) {
+			out.Message = clip(agentSays+out.Message, maxMessage)
+		}
 	case tunnel.Unknown:
 	}
 	return out
