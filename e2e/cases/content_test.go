@@ -3,10 +3,12 @@
 package cases
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
@@ -22,24 +24,56 @@ func (p *played) data(name string) map[string]string {
 	return data
 }
 
-func TestHE02NullsOfAReleaseRemoveDefaultsThroughTheHub(t *testing.T) {
-	t.Parallel()
-	p := play(t, "HE-02", 5*time.Minute)
-	p.step("v1")
-	parent, child := p.data("parent"), p.data("child")
-	if parent["has"] != "false" || strings.Contains(parent["strategy"], "rollingUpdate") {
-		t.Errorf("parent %v", parent)
+// inSync says that all is applied and stays as it is.
+func (p *played) inSync(name string) {
+	p.t.Helper()
+	p.is(p.targets[0], name, corev1alpha1.ConditionInSync, "True", "")
+	p.is(p.targets[0], name, corev1alpha1.ConditionReady, "True", "")
+}
+
+// untouched says that nobody writes to an object over three looks.
+func (p *played) untouched(object *unstructured.Unstructured) {
+	p.t.Helper()
+	for range polls {
+		if err := p.pass(p.ctx, pollGap); err != nil {
+			p.t.Fatal(err)
+		}
+		if now := p.live(p.targets[0], object.GetKind(), object.GetName()); now.GetResourceVersion() != object.GetResourceVersion() {
+			p.t.Errorf("%s %s is written to", object.GetKind(), object.GetName())
+			return
+		}
 	}
-	if strings.Contains(child["probe"], "httpGet") || !strings.Contains(child["probe"], "exec") || strings.Contains(child["tls"], "issuer") {
-		t.Errorf("child %v", child)
+}
+
+// fails says that a Release does not render, and what the message has to name.
+func (p *played) fails(name, reason string, says ...string) string {
+	p.t.Helper()
+	p.is(p.targets[0], name, corev1alpha1.ConditionRendered, "False", reason)
+	c := condition(p.status(p.targets[0], name), corev1alpha1.ConditionRendered)
+	if c == nil {
+		return ""
 	}
-	release := p.status(p.targets[0], defaultRelease)
-	if values := string(release.Spec.Content.Helm.Values.Raw); strings.Count(values, "null") != 3 {
-		t.Errorf("values as they are read back: %s", values)
+	for _, word := range says {
+		if !strings.Contains(c.Message, word) {
+			p.t.Errorf("Release %s: %q does not name %q", name, c.Message, word)
+		}
 	}
-	if made := release.Status.Render; made == nil || made.Provenance == nil || made.Provenance.Chart != "app" || made.Provenance.ChartVersion != "0.0.1" {
-		t.Errorf("provenance %+v", made)
+	return c.Message
+}
+
+// carriedOut says that the player left out nothing of a step's event.
+func (p *played) carriedOut(but ...string) {
+	p.t.Helper()
+	for line := range strings.Lines(p.out.String()) {
+		if left, ok := strings.CutPrefix(line, "# NOT CARRIED OUT: "); ok && !slices.Contains(but, strings.TrimSpace(left)) {
+			p.t.Errorf("not carried out: %s", left)
+		}
 	}
+}
+
+func (p *played) digest(name string) string {
+	p.t.Helper()
+	return p.status(p.targets[0], name).Status.RenderRef
 }
 
 func TestHE01NumbersAreThoseOfHelmHoweverTheyCame(t *testing.T) {
@@ -52,17 +86,183 @@ func TestHE01NumbersAreThoseOfHelmHoweverTheyCame(t *testing.T) {
 			t.Errorf("%s is %s, want %s", key, numbers[key], want)
 		}
 	}
+	// The digest is that of the bytes of the render.
+	digest := p.digest(defaultRelease)
+	for _, step := range []string{"b", "c"} {
+		p.step(step)
+		p.inSync(defaultRelease)
+		if got := p.digest(defaultRelease); got != digest {
+			t.Errorf("the render of step %s is %s, want that of step a, %s", step, got, digest)
+		}
+		if diff := cmp.Diff(numbers, p.data("numbers")); diff != "" {
+			t.Errorf("step %s (-a +%s):\n%s", step, step, diff)
+		}
+	}
+	p.carriedOut()
 }
 
-func TestKU04FoldersOfOneSourceAreReadAndNothingOutsideOfIt(t *testing.T) {
+func TestHE02NullsOfAReleaseRemoveDefaultsThroughTheHub(t *testing.T) {
 	t.Parallel()
-	p := play(t, "KU-04", 8*time.Minute)
-	p.step("fine")
-	if data := p.data("base"); data["k"] != "v" {
-		t.Errorf("base %v", data)
+	p := play(t, "HE-02", 5*time.Minute)
+	p.step("v1")
+	parent, child := p.data("parent"), p.data("child")
+	if parent["has"] != "false" || strings.Contains(parent["strategy"], "rollingUpdate") {
+		t.Errorf("parent %v", parent)
 	}
-	p.step("escape")
-	for _, name := range []string{"one", "two", "three", "four", "five"} {
-		p.is(p.targets[0], name, corev1alpha1.ConditionRendered, "False", corev1alpha1.ReasonRenderFailed)
+	if strings.Contains(child["probe"], "httpGet") || !strings.Contains(child["probe"], "exec") || strings.Contains(child["tls"], "issuer") || !strings.Contains(child["tls"], "true") {
+		t.Errorf("child %v", child)
+	}
+	release := p.status(p.targets[0], defaultRelease)
+	if values := string(release.Spec.Content.Helm.Values.Raw); strings.Count(values, "null") != 3 {
+		t.Errorf("values as they are read back: %s", values)
+	}
+	if made := release.Status.Render; made == nil || made.Provenance == nil || made.Provenance.Chart != "app" || made.Provenance.ChartVersion != "0.0.1" {
+		t.Errorf("provenance %+v", made)
+	}
+	// The same values in a file give the same bytes.
+	digest := p.digest(defaultRelease)
+	r := p.releases[0]
+	files := map[string]string{"app/theirs.yaml": p.c.values(p.c.Steps[0])}
+	for path, text := range r.files {
+		files[path] = text
+	}
+	if _, err := p.replaced(p.ctx, r, files, corev1alpha1.ReleaseContent{Path: "app", Helm: &corev1alpha1.HelmContent{ValuesFiles: []string{"theirs.yaml"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.digest(defaultRelease); got != digest {
+		t.Errorf("with the values in a file the render is %s, want %s", got, digest)
+	}
+}
+
+func TestHE04DocumentsOfAChartAreThoseThatHelmSees(t *testing.T) {
+	t.Parallel()
+	p := play(t, "HE-04", 5*time.Minute)
+	p.step("v1")
+	p.inSync(defaultRelease)
+	if got := p.status(p.targets[0], defaultRelease).Status.Objects.Total; got != 5 {
+		t.Errorf("%d objects, want 5", got)
+	}
+	rulers := p.data("rulers")
+	if lines := strings.Split(strings.TrimSuffix(rulers["script.sh"], "\n"), "\n"); len(lines) != 5 || lines[3] != "------" {
+		t.Errorf("script.sh is %q", rulers["script.sh"])
+	}
+	if nested := rulers["nested.yaml"]; !strings.HasPrefix(nested, "---\n") || !strings.HasSuffix(nested, "...\n") || rulers["quoted"] != "a --- b" {
+		t.Errorf("rulers are %q", rulers)
+	}
+	if got := p.data("second")["k"]; got != "---" {
+		t.Errorf("second has %q", got)
+	}
+	p.data("third")
+	p.data("fourth")
+	if got := p.data("fifth")["k"]; got != "v" {
+		t.Errorf("fifth has %q", got)
+	}
+}
+
+func TestHE05WhatIsEmptyIsNoObjectAndWhatIsBrokenIsNamed(t *testing.T) {
+	t.Parallel()
+	p := play(t, "HE-05", 5*time.Minute)
+	p.step("v1", "one")
+	p.inSync(defaultRelease)
+	real := p.live(p.targets[0], "configmap", "real")
+	if got := p.status(p.targets[0], defaultRelease).Status.Objects.Total; got != 1 {
+		t.Errorf("%d objects, want 1", got)
+	}
+	p.step("v2")
+	message := p.fails(defaultRelease, corev1alpha1.ReasonRenderFailed, "kind: is missing", "metadata: is missing", "document 3")
+	if got := strings.Count(message, "app/templates/half.yaml"); got != 3 {
+		t.Errorf("the file is named %d times: %s", got, message)
+	}
+	p.same(p.targets[0], real)
+}
+
+func TestMU01BracesAndDollarsOfManifestsAreData(t *testing.T) {
+	t.Parallel()
+	p := play(t, "MU-01", 5*time.Minute)
+	p.step("v1")
+	// Another Cluster has the value that this one will lack. It is the same place, so that
+	// its Release may only render.
+	other, err := p.join(p.ctx, p.edge, p.c.Namespace()+"-other", "other")
+	if other != nil {
+		p.targets = append(p.targets, other)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.described(p.ctx, other, "unheardOf", "here"); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.publish(p.ctx, p.releases[0]); err != nil {
+		t.Fatal(err)
+	}
+	written := p.data("text")
+	if !strings.Contains(written["rule"], `{{ $labels.instance }} is {{ printf "%.2f" $value }}`) || written["pct"] != "100%d %s %!v(MISSING)" || written["tpl"] != `{{- if false }}gone{{ end -}} {{ "{{" }}` {
+		t.Errorf("not as it is written: %q", written)
+	}
+	p.step("patch", "exact")
+	p.inSync(defaultRelease)
+	object := p.live(p.targets[0], "configmap", "text")
+	if diff := cmp.Diff(written, p.data("text")); diff != "" {
+		t.Errorf("data (-before +after):\n%s", diff)
+	}
+	ours := func(all map[string]string) map[string]string {
+		out := map[string]string{}
+		for key, value := range all {
+			if !strings.HasPrefix(key, "convoy.kumodo.io/") {
+				out[key] = value
+			}
+		}
+		return out
+	}
+	if diff := cmp.Diff(map[string]string{"site": defaultCluster}, ours(object.GetLabels())); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"note": hardText}, ours(object.GetAnnotations())); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+	p.step("unknown")
+	p.fails(defaultRelease, corev1alpha1.ReasonRenderFailed, "site", "unheardOf", defaultCluster)
+	p.is(other, defaultRelease, corev1alpha1.ConditionRendered, "True", "")
+	if now := p.live(p.targets[0], "configmap", "text"); now.GetResourceVersion() != object.GetResourceVersion() {
+		t.Error("the last render is not kept")
+	}
+	p.carriedOut()
+}
+
+func TestSS06LargeObjectsArriveAndOneTooLargeIsRefused(t *testing.T) {
+	t.Parallel()
+	p := play(t, "SS-06", 5*time.Minute)
+	p.step("v1")
+	p.inSync(defaultRelease)
+	big := p.live(p.targets[0], "configmap", "big")
+	if got := p.status(p.targets[0], defaultRelease).Status.Objects; got.Total != 42 || got.Applied != 42 {
+		t.Errorf("%+v, want 42 objects", got)
+	}
+	docs, err := p.c.render(p.c.find("v1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, doc := range docs {
+		if doc.Kind() != "ConfigMap" {
+			continue
+		}
+		live := p.live(p.targets[0], "configmap", doc.Name())
+		if got := p.data(doc.Name())["blob"]; got != doc.text("data", "blob") {
+			t.Errorf("ConfigMap %s has %d bytes, want %d", doc.Name(), len(got), len(doc.text("data", "blob")))
+		}
+		for key, value := range live.GetAnnotations() {
+			if len(value) > 1000 {
+				t.Errorf("ConfigMap %s has an annotation %s of %d bytes", doc.Name(), key, len(value))
+			}
+		}
+	}
+	p.step("v2")
+	c := condition(p.status(p.targets[0], defaultRelease), corev1alpha1.ConditionApplied)
+	if c == nil || c.Status != "False" || !strings.Contains(c.Message, "big") || len(c.Message) > 2000 {
+		t.Errorf("Applied is %+v", c)
+	}
+	p.same(p.targets[0], big)
+	if got := len(p.data("big")["blob"]); got != 900_000 {
+		t.Errorf("big has %d bytes, want the 900000 that it had", got)
 	}
 }

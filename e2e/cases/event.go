@@ -77,6 +77,9 @@ func (p *Player) event(ctx context.Context, s *Step) error {
 		}
 		return nil
 	}
+	if known, err := p.told(ctx, s.What); known || err != nil {
+		return err
+	}
 	p.say("# NOT CARRIED OUT: the player does not know these words\n")
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -222,14 +221,7 @@ func TestHA06AClusterMadeAgainIsToldFromTheOld(t *testing.T) {
 func TestHA06AFirstSyncThatPowerLossesCutOffEndsWhole(t *testing.T) {
 	t.Parallel()
 	// A case of its own, so that both halves can be played side by side.
-	c := read(t, "HA-06")
-	raw, err := os.ReadFile(c.File)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c, err = Parse(c.File, []byte(strings.NewReplacer("id: HA-06", "id: HA-06b", "t-ha-06", "t-ha-06b").Replace(string(raw)))); err != nil {
-		t.Fatal(err)
-	}
+	c := renamed(t, read(t, "HA-06"), "b")
 	c.Steps = c.Steps[:1]
 	p := newPlayed(t, shared, c, 6*time.Minute)
 	p.start()

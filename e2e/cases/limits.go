@@ -10,6 +10,8 @@ const (
 	maxFile   = 16 << 20
 	maxFill   = 64 << 20
 	maxCopies = 10_000
+	// maxGrown files that a repository may gain.
+	maxGrown = 100_000
 
 	// pollPause between two looks, quiet is how long nothing may have changed for a
 	// Release that is not Ready to be at rest, and defaultRest the longest wait for

@@ -65,6 +65,21 @@ func read(t *testing.T, id string) *Case {
 	return c
 }
 
+// renamed is a case under a name of its own, so that it can be played beside itself.
+func renamed(t *testing.T, c *Case, suffix string) *Case {
+	t.Helper()
+	raw, err := os.ReadFile(c.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, namespace := c.ID, c.Namespace()
+	out, err := Parse(c.File, []byte(strings.NewReplacer("id: "+id, "id: "+id+suffix, namespace, namespace+suffix).Replace(string(raw))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 // played is a case in the middle of being played by a test.
 type played struct {
 	*Player

@@ -142,8 +142,7 @@ func TestEventsOfTheCaseFilesAreKnownOrLeftToTheReader(t *testing.T) {
 		"the cluster is destroyed; a new one with the same name registers":           "cluster is destroyed",
 		"the old cluster comes back from a snapshot and its agent dials in":          "old cluster comes back",
 		"clusters edge, edge-a and edge-a-b register; releases a-b and b target all": "clusters edge, edge-a and edge-a-b register",
-		"branch main is force-pushed to an unrelated history":                        "",
-		"the image becomes example/app:2":                                            "",
+		"an asteroid hits the data center":                                           "",
 	} {
 		got := ""
 		for _, h := range happenings() {
@@ -163,5 +162,40 @@ func TestAPathThatLeadsOutOfTheTreeIsRefused(t *testing.T) {
 	err := place(dir, "../out", func(path string) error { return os.WriteFile(path, nil, 0o600) })
 	if !errors.Is(err, ErrCase) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestEventsOfSourcesAreToldInClauses(t *testing.T) {
+	t.Parallel()
+	for what, want := range map[string][]bool{
+		"ref is the annotated tag v1 on start":                                                                                                       {true},
+		"a commit moved is made; tag v1 is force-moved to it (as a lightweight tag)":                                                                 {true, true},
+		"ref becomes branch feature/a/b, then branch name with a tag of the same name on another commit":                                             {true, true},
+		"ref changes from tag to branch main and back; then a commit is pinned together with a branch that does not contain it":                      {true, true},
+		"branch main is force-pushed to an unrelated history; then branch main is deleted":                                                           {true, true},
+		"the Release's path becomes lfs (pointers only on disk); then its chart becomes lfs/chart.tgz":                                               {true, true},
+		"in turn - the token expires; the SSH host key changes; the server answers 429 with a retry time of 90 s":                                    {true, false, true},
+		"the server's certificate is from a private CA that is not configured, then configured":                                                      {true, true},
+		"same chart, but app/values.yaml is empty and the numbers are in a values file named by the Release":                                         {true},
+		"same chart, app/values.yaml empty, the numbers inline in the Release's values (written as YAML, stored by the hub's API server, read back)": {true},
+		"literals become mode=two and the image becomes example/app:does-not-exist":                                                                  {true},
+		"the image becomes example/app:2":  {true},
+		"an asteroid hits the data center": {false},
+	} {
+		var got []bool
+		for _, part := range clausesOf(what) {
+			got = append(got, meant(part) != nil)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", what, diff)
+		}
+	}
+}
+
+func TestAFolderIsNamedByItsWholeName(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{"over/kustomization.yaml": "{resources: [../linked-base]}\n"}
+	if named(files, "linked") || !named(files, "linked-base") {
+		t.Error("linked is taken for linked-base")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,6 +58,11 @@ type Player struct {
 	others []*install.DirectAgent
 	// backup is a folder with the hub's store as it was.
 	backup string
+	// server of a source that has credentials, the password that its Secret has, and how
+	// often it was asked while it wanted to be left alone.
+	server   *gitserver.Server
+	password string
+	asked    int64
 }
 
 // release is one Release of the case, on every target.
@@ -67,6 +73,10 @@ type release struct {
 	// request that followed, by target.
 	step      *Step
 	content   corev1alpha1.ReleaseContent
+	files     map[string]string
+	links     map[string]string
+	modules   []string // paths of submodules
+	mutations []corev1alpha1.Mutation
 	commit    string
 	asked     map[*target]string
 	published map[*target]bool // it was made there once
@@ -156,6 +166,9 @@ func (p *Player) End(ctx context.Context) error {
 	if p.backup != "" {
 		errs = append(errs, os.RemoveAll(p.backup))
 	}
+	if p.server != nil {
+		errs = append(errs, p.server.Close())
+	}
 	return errors.Join(errs...)
 }
 
@@ -239,10 +252,19 @@ func (p *Player) prepare(ctx context.Context, s *Step) (*release, error) {
 	if err != nil {
 		return nil, err
 	}
+	for path, to := range links {
+		if strings.HasPrefix(to, "<absolute") {
+			links[path] = p.world.secretFile()
+		}
+	}
+	if r.modules = submodules(s.Note); len(r.modules) > 0 {
+		files[".gitmodules"] = gitmodules(r.modules)
+	}
+	maps.Copy(files, pointers(s.Note))
 	if err := p.commit(ctx, r, s.Name, files, links); err != nil {
 		return nil, err
 	}
-	r.step = s
+	r.step, r.files, r.links = s, files, links
 	if r.content, err = p.c.spec(s, r.path); err != nil {
 		return nil, err
 	}
@@ -258,7 +280,7 @@ func (p *Player) release(ctx context.Context, s *Step, files map[string]string) 
 	}
 	at := slices.IndexFunc(p.releases, func(r *release) bool { return r.name == name })
 	if at < 0 {
-		repository, err := p.world.Git.Repository(ctx, strings.ToLower(p.c.ID)+"--"+name)
+		repository, err := p.world.Git.Repository(ctx, p.source(&release{name: name}))
 		if err != nil {
 			return nil, fmt.Errorf("release %s: %w", name, err)
 		}
@@ -318,6 +340,14 @@ func (p *Player) commit(ctx context.Context, r *release, message string, files, 
 			return err
 		}
 	}
+	for _, module := range r.modules {
+		if err := os.Mkdir(filepath.Join(dir, module), 0o755); err != nil {
+			return fmt.Errorf("work tree: %w", err)
+		}
+		if err := r.repository.Git(ctx, "update-index", "--add", "--cacheinfo", "160000,"+someCommit+","+module); err != nil {
+			return err
+		}
+	}
 	if r.commit, err = r.repository.Push(ctx, message); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
@@ -354,13 +384,13 @@ func (p *Player) publishOn(ctx context.Context, t *target, r *release) error {
 	_, err := client.Get(ctx, r.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		r.deleted = false
-		source := strings.ToLower(p.c.ID) + "--" + r.name
+		source := p.source(r)
 		if err := p.world.Hub.Source(ctx, p.world.Git, t.namespace, source, metav1.Duration{Duration: 10 * time.Second}); err != nil {
 			return err
 		}
 		// kubectl apply would take nulls out of values before it sends them.
 		err := p.world.Hub.Create(ctx, install.Release(t.namespace, r.name, t.cluster, source, r.path, func(out *corev1alpha1.Release) {
-			out.Spec.Content = r.content
+			out.Spec.Content, out.Spec.Mutations = r.content, r.mutations
 			if p.opts.Manual {
 				out.Spec.SyncPolicy.Automatic = new(bool)
 			}

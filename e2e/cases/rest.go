@@ -54,7 +54,7 @@ func (p *Player) rest(ctx context.Context, t *target, r *release) error {
 				version, since = now.ResourceVersion, time.Now()
 			}
 			if r.current(t, now) && (met(now, corev1alpha1.ConditionReady) || !moving(now) && time.Since(since) >= quiet) {
-				p.say("# %s on %s: %s\n", r.name, t.cluster, summary(now))
+				p.say("# %s on %s: %s\n%s", r.name, t.cluster, summary(now), faults(now))
 				return nil
 			}
 		}
@@ -130,6 +130,17 @@ func moving(now *corev1alpha1.Release) bool {
 	return now.Status.LastOperation != nil && now.Status.LastOperation.Phase == corev1alpha1.PhaseRunning
 }
 
+// faults are the messages of what went wrong, a line each.
+func faults(now *corev1alpha1.Release) string {
+	var b strings.Builder
+	for _, typ := range []string{corev1alpha1.ConditionRendered, corev1alpha1.ConditionApplied} {
+		if c := condition(now, typ); c != nil && c.Status != metav1.ConditionTrue && c.Message != "" {
+			fmt.Fprintf(&b, "#   %s: %s\n", typ, strings.ReplaceAll(c.Message, "\n", "\n#     "))
+		}
+	}
+	return b.String()
+}
+
 // summary is one line.
 func summary(now *corev1alpha1.Release) string {
 	if now == nil {
@@ -144,5 +155,5 @@ func summary(now *corev1alpha1.Release) string {
 		parts = append(parts, text)
 	}
 	counts := now.Status.Objects
-	return fmt.Sprintf("%s; %d objects, %d applied, %d failed", strings.Join(parts, ", "), counts.Total, counts.Applied, counts.Failed)
+	return fmt.Sprintf("%s; %d objects, %d applied, %d failed; revision %s", strings.Join(parts, ", "), counts.Total, counts.Applied, counts.Failed, now.Status.SourceRevision)
 }

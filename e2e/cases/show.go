@@ -197,6 +197,11 @@ func (p *Player) showRelease(ctx context.Context, t *target, r *release) error {
 	if err := p.yaml(rest, "  "); err != nil {
 		return err
 	}
+	if !met(now, corev1alpha1.ConditionApplied) && met(now, corev1alpha1.ConditionRendered) {
+		if err := p.showRender(ctx, t, r); err != nil {
+			return err
+		}
+	}
 	inventory, err := p.inventory(ctx, t, r)
 	if err != nil {
 		return err

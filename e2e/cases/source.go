@@ -5,6 +5,7 @@ package cases
 import (
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -91,7 +92,7 @@ func (c *Case) parts(s *Step) ([]*Step, error) {
 // named says whether a kustomization names a folder beside it.
 func named(files map[string]string, folder string) bool {
 	for name, text := range files {
-		if path.Base(name) == "kustomization.yaml" && strings.Contains(text, "../"+folder) {
+		if path.Base(name) == "kustomization.yaml" && regexp.MustCompile(`\.\./`+regexp.QuoteMeta(folder)+`(/|[^-\w.]|$)`).MatchString(text) {
 			return true
 		}
 	}

@@ -56,7 +56,7 @@ func start(ctx context.Context, edge *harness.Plane) (w *World, err error) {
 	if w.host = planes[0]; edge == nil {
 		w.Edge = planes[1]
 	}
-	if w.Git, err = gitserver.Start(ctx, filepath.Join(w.dir, "git"), "127.0.0.1:0"); err != nil {
+	if w.Git, err = gitserver.Start(ctx, w.gitDir(), "127.0.0.1:0"); err != nil {
 		return w, fmt.Errorf("start: %w", err)
 	}
 	if w.Hub, err = install.NewHubProcess(ctx, w.host, w.programs, filepath.Join(w.dir, "hub")); err != nil {
@@ -65,6 +65,12 @@ func start(ctx context.Context, edge *harness.Plane) (w *World, err error) {
 	w.Hub.Flags = []string{"--gateway-drain-timeout=0s"}
 	return w, w.Hub.Up(ctx)
 }
+
+// gitDir has the repositories.
+func (w *World) gitDir() string { return filepath.Join(w.dir, "git") }
+
+// secretFile is a file that the hub can read and no render may.
+func (w *World) secretFile() string { return w.host.Kubeconfig() }
 
 // Close ends everything, whether ctx has ended or not.
 func (w *World) Close(ctx context.Context) error {
