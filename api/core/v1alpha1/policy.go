@@ -27,7 +27,8 @@ type DriftIgnore struct {
 	// +optional
 	Name string `json:"name,omitempty"`
 	// when is CEL over object, the live object (values of Secrets masked): the rule
-	// holds where it is true. A failing expression holds nowhere, and is said.
+	// holds where it is true. Where it fails, the fields are left alone, and InSync of the
+	// object is Unknown and says why.
 	// +optional
 	When string `json:"when,omitempty"`
 	// pointers are JSON pointers (RFC 6901) to fields, with "*" for any index of a list.

@@ -3802,7 +3802,7 @@ func schema_convoy_api_core_v1alpha1_DriftIgnore(ref common.ReferenceCallback) c
 					},
 					"when": {
 						SchemaProps: spec.SchemaProps{
-							Description: "when is CEL over object, the live object (values of Secrets masked): the rule holds where it is true. A failing expression holds nowhere, and is said.",
+							Description: "when is CEL over object, the live object (values of Secrets masked): the rule holds where it is true. Where it fails, the fields are left alone, and InSync of the object is Unknown and says why.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
