@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -157,6 +158,11 @@ func (w *worker) run(ctx context.Context, phase string, n int, after bool, want 
 	if out.state, err = w.become(ctx, want); err != nil {
 		return out, err
 	}
+	if phase != phases[2] {
+		if out.state.Hooks, err = w.hooks(ctx, want); err != nil {
+			return out, err
+		}
+	}
 	return out, w.agent.Kill9(ctx)
 }
 
@@ -175,6 +181,20 @@ func (w *worker) become(ctx context.Context, want *state) (state, error) {
 		case <-time.After(silence / 2):
 		}
 	}
+}
+
+// hooks reads which runs of hooks the hub knows of, when they are as many as wanted, if
+// that is known.
+func (w *worker) hooks(ctx context.Context, want *state) ([]string, error) {
+	release, err := w.until(ctx, func(r *corev1alpha1.Release) bool { return want == nil || len(r.Status.Hooks) >= len(want.Hooks) })
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, run := range slices.Backward(release.Status.Hooks) {
+		out = append(out, fmt.Sprintf("%s %s %s", run.Phase, run.ObjectName, run.State))
+	}
+	return out, nil
 }
 
 // order has the hub order what the phase is about, with the agent away.
@@ -289,7 +309,7 @@ func jobs(calls []int) []job {
 }
 
 // TestAnAgentKilledAtAnyCallEndsInTheStateOfAnUndisturbedRun: install, upgrade with
-// prune and removal of twelve objects in two waves.
+// prune and removal of twelve objects in two waves, with hooks before and after each.
 func TestAnAgentKilledAtAnyCallEndsInTheStateOfAnUndisturbedRun(t *testing.T) {
 	limit := 8 * time.Minute
 	if soak() {
@@ -336,6 +356,10 @@ func TestAnAgentKilledAtAnyCallEndsInTheStateOfAnUndisturbedRun(t *testing.T) {
 	}
 	if got := []int{len(want[0].state.Objects), len(want[1].state.Objects), len(want[2].state.Objects)}; !cmp.Equal(got, []int{12, 10, 0}) {
 		t.Fatalf("the undisturbed run left %v objects", got)
+	}
+	once := []string{"PreSync presync Succeeded", "PostSync postsync Succeeded"}
+	if diff := cmp.Diff([][]string{once, slices.Concat(once, once)}, [][]string{want[0].state.Hooks, want[1].state.Hooks}); diff != "" {
+		t.Fatalf("the undisturbed run ran hooks (-want +got):\n%s", diff)
 	}
 
 	queue := jobs(calls)
@@ -388,6 +412,9 @@ func (w *worker) life(ctx context.Context, t *testing.T, j job, want []result) (
 		}
 		if diff := cmp.Diff(want[i].state.Objects, got.state.Objects); diff != "" {
 			t.Errorf("%s, %s: objects differ from an undisturbed run (-undisturbed +killed):\n%s", phase, j, diff)
+		}
+		if diff := cmp.Diff(want[i].state.Hooks, got.state.Hooks); diff != "" {
+			t.Errorf("%s, %s: runs of hooks differ from an undisturbed run (-undisturbed +killed):\n%s", phase, j, diff)
 		}
 		if diff := cmp.Diff(want[i].state.Secrets, got.state.Secrets); diff != "" {
 			t.Errorf("%s, %s: Secrets of the agent differ from an undisturbed run (-undisturbed +killed):\n%s", phase, j, diff)

@@ -16,8 +16,9 @@ import (
 	"kumodo.io/convoy/e2e/harness"
 )
 
-// contents adds versions v1 and v2 of twelve objects in two waves for one worker. From
-// v1 to v2 some change, three leave, one comes.
+// contents adds versions v1 and v2 of twelve objects in two waves for one worker, with
+// hooks of all phases that leave nothing. From v1 to v2 some change, three leave, one
+// comes.
 func contents(files map[string]string, worker int) {
 	for _, version := range []string{"v1", "v2"} {
 		var docs []string
@@ -41,6 +42,10 @@ func contents(files map[string]string, worker int) {
 		} else {
 			add("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: comes, " + late + "}\ndata: {k: VALUE}\n")
 		}
+		for _, phase := range []string{"PreSync", "PostSync", "PreDelete", "PostDelete"} {
+			add("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + strings.ToLower(phase) + "\n  annotations: {convoy.kumodo.io/hook: " + phase +
+				", convoy.kumodo.io/hook-delete-policy: \"BeforeHookCreation,HookSucceeded\"}\ndata: {k: VALUE}\n")
+		}
 		files[fmt.Sprintf("%s/%s/all.yaml", namespaceOf(worker), version)] = strings.Join(docs, "---\n")
 	}
 }
@@ -59,6 +64,8 @@ var kinds = []schema.GroupVersionResource{
 type state struct {
 	Objects map[string]string
 	Secrets []string
+	// Hooks are the runs that the hub knows of, oldest first.
+	Hooks []string
 	// uids by object and the number of chunks of layers: not compared between runs.
 	uids   map[string]string
 	layers int
