@@ -72,7 +72,9 @@ var measurements = []measurement{
 	{"bulk", bulk},
 	// It stops the hub, whose agent then comes back in its own time.
 	{"drift", driftLatency},
+	{"waves", changedWaves},
 	{"many", manyReleases},
+	{"objects", manyObjects},
 	{"foreign", foreignObjects},
 	{"agents", idleAgents},
 	{"rest", atRest},

@@ -309,6 +309,12 @@ func (b *bench) order(release, namespace, documents string, options ...option) t
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	return b.orderOf(release, namespace, objects, options...)
+}
+
+// orderOf makes an apply order for objects.
+func (b *bench) orderOf(release, namespace string, objects []manifest.Object, options ...option) tunnel.Order {
+	b.t.Helper()
 	set := manifest.Set{Namespace: namespace, Objects: objects}
 	var plain, sealed bytes.Buffer
 	if _, err := set.Write(&plain, &sealed, []byte("mac key of the test"), bytes.Repeat([]byte{7}, 32)); err != nil {

@@ -254,6 +254,9 @@ func (r *release) deleteOne(ctx context.Context, d *deletion) (gone bool, err er
 	if d.rendered != "" {
 		return r.keep(ctx, o, d.rendered+", as it was applied")
 	}
+	if heir := r.heir(o.id); heir != "" {
+		return r.keep(ctx, o, "Release "+heir+" has it in its render")
+	}
 	other, err := r.others(ctx, o, res)
 	switch {
 	case apierrors.IsForbidden(err):

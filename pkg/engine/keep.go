@@ -152,9 +152,10 @@ func (r *release) keep(ctx context.Context, o *object, why string) (gone bool, e
 	}
 	r.log.Info("object kept", "object", o.id.String(), "why", why)
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.leaveLocked(fmt.Sprintf("kept %s: %s", o.id, why))
 	r.dropLocked(o)
+	r.mu.Unlock()
+	r.runner.callHeirs(r)
 	return true, nil
 }
 

@@ -29,7 +29,8 @@ func last(order tunnel.Order) bool {
 // passes says whether an object with that owner passes to r, and from which Release:
 // one of the same name that is on its way out, or unknown to the hub. It also passes
 // when the mark is all that is left of its owner: the hub is ours, but neither has
-// it, as a head has proven, nor do we; from is nil then.
+// it, as a head has proven, nor do we; from is nil then. And it passes to another
+// Release of the same namespace when its own lists it as orphaned.
 //
 // A mark of another hub counts as ours when it was made here: the inventory of the
 // Release that it names has the object by its UID. So it is when the hub has lost its
@@ -53,8 +54,12 @@ func (r *release) passes(owner string, id manifest.Identity, object string) (fro
 	old.mu.Lock()
 	ref, leaving := old.ref, last(old.order)
 	old.mu.Unlock()
+	left := old.orphan(id, object)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if left && ref.Namespace == r.ref.Namespace {
+		return old, true
+	}
 	forgotten := head != nil && !ordered
 	if !leaving && !forgotten || ref.Namespace != r.ref.Namespace || ref.Name != r.ref.Name {
 		return nil, false

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/e2e/harness"
+	"kumodo.io/convoy/e2e/install"
+)
+
+// objectsChart renders to so many ConfigMaps with so many bytes each: a small source,
+// a large render.
+func objectsChart(name string, count, size int) map[string]string {
+	return map[string]string{
+		name + "/Chart.yaml": "apiVersion: v2\nname: " + name + "\nversion: 1.0.0\n",
+		name + "/templates/objects.yaml": fmt.Sprintf(`{{- range $i, $e := until %d }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: %s-{{ printf "%%05d" $i }}}
+data: {value: {{ repeat %d "x" | quote }}}
+{{- end }}
+`, count, name, size),
+	}
+}
+
+// manyObjects: one Release of as many objects as one may have, and one whose render is
+// large, each made, settled and deleted again.
+func manyObjects(ctx context.Context, b *bed) error {
+	ctx, cancel := context.WithTimeout(ctx, 4*patience)
+	defer cancel()
+	if err := b.needPlanes(ctx); err != nil {
+		return err
+	}
+	repo, err := b.git.Repository(ctx, "objects")
+	if err != nil {
+		return err
+	}
+	files := objectsChart("many-objects", 10000, 300)
+	for name, text := range objectsChart("large-render", 500, 100000) {
+		files[name] = text
+	}
+	if _, err := repo.Commit(ctx, "content", files); err != nil {
+		return err
+	}
+	if err := b.hub.Source(ctx, b.git, namespace, "objects", metav1.Duration{Duration: time.Hour}); err != nil {
+		return err
+	}
+	if _, err := harness.WaitFor(ctx, b.hub.Plane.Dynamic(), install.GitRepositories, namespace, "objects", harness.HasCondition("Ready", "True", "")); err != nil {
+		return err
+	}
+	for _, c := range []struct{ name, what, goal string }{
+		{"many-objects", "10,000 objects in one Release", "it works"},
+		{"large-render", "a render of 50 MB, 500 objects of 100 KB", "it works"},
+	} {
+		if err := oneLarge(ctx, b, c.name, c.what, c.goal); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
+	b.resting = time.Now()
+	return nil
+}
+
+func oneLarge(ctx context.Context, b *bed, name, what, goal string) error {
+	agent, hub := b.edge.Pod.PID(), b.hub.Pod.PID()
+	for _, pid := range []int{agent, hub} {
+		if err := forgetPeak(pid); err != nil {
+			return err
+		}
+	}
+	before, err := cpu(agent)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	release := install.Release(namespace, name, b.edge.Name, "objects", name, func(r *corev1alpha1.Release) {
+		r.Spec.SyncPolicy.Timeout = &metav1.Duration{Duration: 20 * time.Minute}
+	})
+	if err := b.hub.Create(ctx, release); err != nil {
+		return err
+	}
+	if _, err := harness.WaitFor(ctx, b.hub.Plane.Dynamic(), install.Releases, namespace, name, harness.HasCondition("Ready", "True", "")); err != nil {
+		return err
+	}
+	took := time.Since(start)
+	after, err := cpu(agent)
+	if err != nil {
+		return err
+	}
+	agentPeak, err := memory(agent, "VmHWM")
+	if err != nil {
+		return err
+	}
+	hubPeak, err := memory(hub, "VmHWM")
+	if err != nil {
+		return err
+	}
+	start = time.Now()
+	if _, err := b.hub.Plane.Kubectl(ctx, "-n", namespace, "delete", "release", name, "--wait=false"); err != nil {
+		return err
+	}
+	if err := harness.WaitGone(ctx, b.hub.Plane.Dynamic(), install.Releases, namespace, name); err != nil {
+		return err
+	}
+	b.out.add(what, goal, "Ready after %.0f s; CPU of the agent %.0f s, its peak RSS %.0f MiB, the hub's %.0f MiB; deleted in %.0f s",
+		took.Seconds(), (after - before).Seconds(), float64(agentPeak)/1024, float64(hubPeak)/1024, time.Since(start).Seconds())
+	return nil
+}
+
+// forgetPeak has the kernel measure a process's peak RSS from now on.
+func forgetPeak(pid int) error {
+	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0o200)
+}

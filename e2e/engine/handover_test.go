@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kumodo.io/convoy/pkg/tunnel"
+)
+
+func TestAnObjectMovesToAnotherReleaseWithoutBeingDeleted(t *testing.T) {
+	inModes(t, testAnObjectMovesToAnotherReleaseWithoutBeingDeleted)
+}
+
+func testAnObjectMovesToAnotherReleaseWithoutBeingDeleted(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("move")
+	b.apply("move-a", ns, configMap(ns, "moves", "k", "a")+configMap(ns, "left", "k", "a")+configMap(ns, "stays", "k", "a"))
+	moves, left := b.get(configmaps, ns, "moves").GetUID(), b.get(configmaps, ns, "left").GetUID()
+
+	// The new one comes first, is refused, and gets it when the old one leaves it out.
+	o := b.accept(b.order("move-b", ns, configMap(ns, "moves", "k", "b")))
+	if r := b.settled(o); r.Applied.Reason != "OwnedByOther" {
+		t.Fatalf("applied is %+v", r.Applied)
+	}
+	_, r := b.apply("move-a", ns, configMap(ns, "stays", "k", "a")+configMap(ns, "left", "k", "a"))
+	if !strings.Contains(r.Applied.Message, "Release apps/move-b has it in its render") {
+		t.Errorf("applied is %+v", r.Applied)
+	}
+	b.applied(o)
+	if got := b.get(configmaps, ns, "moves"); got.GetUID() != moves || data(got, "k") != "b" || got.GetAnnotations()["convoy.kumodo.io/owner"] != hubID+"/uid-move-b" {
+		t.Errorf("moved is %v", got.Object)
+	}
+
+	// The old one lists it as orphaned, and the new one takes it.
+	_, r = b.apply("move-a", ns, configMap(ns, "stays", "k", "a"), func(o *tunnel.Order) { o.Policy.PruneOrphaned = false })
+	if r.Counts.Orphaned != 1 {
+		t.Errorf("counts are %+v", r.Counts)
+	}
+	b.apply("move-b", ns, configMap(ns, "moves", "k", "b")+configMap(ns, "left", "k", "b"))
+	b.report("uid-move-a", "has nothing orphaned any more", func(r tunnel.Report) bool { return r.Counts.Orphaned == 0 })
+	if got := b.get(configmaps, ns, "left"); got.GetUID() != left || data(got, "k") != "b" {
+		t.Errorf("taken is %v", got.Object)
+	}
+	b.accept(b.bare("move-a", tunnel.VerbRemove))
+	b.report("uid-move-a", "removed", func(r tunnel.Report) bool { return r.Done })
+	b.gone(configmaps, ns, "stays")
+	b.get(configmaps, ns, "moves")
+	b.get(configmaps, ns, "left")
+}
+
+func TestWhatAnotherNamespaceOfTheHubWantsIsNeitherHandedOverNorKeptForIt(t *testing.T) {
+	inModes(t, testWhatAnotherNamespaceOfTheHubWantsIsNeitherHandedOverNorKeptForIt)
+}
+
+func testWhatAnotherNamespaceOfTheHubWantsIsNeitherHandedOverNorKeptForIt(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("move-no")
+	stranger := func(o *tunnel.Order) { o.Release.Namespace = "strangers" }
+	b.apply("mine", ns, configMap(ns, "orphan", "k", "a")+configMap(ns, "pruned", "k", "a")+configMap(ns, "stays", "k", "a"))
+	b.apply("mine", ns, configMap(ns, "pruned", "k", "a")+configMap(ns, "stays", "k", "a"), func(o *tunnel.Order) { o.Policy.PruneOrphaned = false })
+	r := b.settled(b.accept(b.order("theirs", ns, configMap(ns, "orphan", "k", "b")+configMap(ns, "pruned", "k", "b"), stranger)))
+	if r.Applied.Reason != "OwnedByOther" || len(r.Exceptions) != 2 {
+		t.Errorf("applied %+v, exceptions %+v", r.Applied, r.Exceptions)
+	}
+	if data(b.get(configmaps, ns, "orphan"), "k") != "a" {
+		t.Error("the orphan was taken")
+	}
+	uid := b.get(configmaps, ns, "pruned").GetUID()
+	_, after := b.apply("mine", ns, configMap(ns, "stays", "k", "a"))
+	if strings.Contains(after.Applied.Message, "kept") {
+		t.Errorf("applied is %+v", after.Applied)
+	}
+	if list, err := b.plane.Client().CoreV1().ConfigMaps(ns).Get(b.ctx, "pruned", metav1.GetOptions{}); err == nil && list.UID == uid {
+		t.Error("kept for a stranger")
+	}
+}
