@@ -187,3 +187,41 @@ data: {k: v}
 		}
 	}
 }
+
+func TestPR08ANamespaceThatSomebodyDeletedFirstIsProgressOfThePruneAndNoFailure(t *testing.T) {
+	inModes(t, testPR08ANamespaceThatSomebodyDeletedFirstIsProgressOfThePruneAndNoFailure)
+}
+
+func testPR08ANamespaceThatSomebodyDeletedFirstIsProgressOfThePruneAndNoFailure(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("calm")
+	manual := func(o *tunnel.Order) { o.Policy.Automatic = false }
+	b.apply("calm", ns, "apiVersion: v1\nkind: Namespace\nmetadata: {name: calm-a}\n---\n"+configMap("calm-a", "first", "k", "v")+`
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: middle, namespace: calm-a, finalizers: [calm.example.test/hold]}
+data: {k: v}
+`, manual)
+	if err := b.plane.Dynamic().Resource(namespaces).Delete(b.ctx, "calm-a", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.gone(configmaps, "calm-a", "first")
+	o := b.accept(b.order("calm", ns, configMap(ns, "fresh", "k", "v"), manual))
+	r := b.report("uid-calm", "waits for what is being deleted", func(r tunnel.Report) bool {
+		return r.Sequence == o.Sequence && strings.Contains(r.Applied.Message, "calm.example.test/hold")
+	})
+	if r.Applied.Status == tunnel.False {
+		t.Errorf("a failure is told: %+v", r.Applied)
+	}
+	b.edit(configmaps, "calm-a", "middle", "owner", `{"metadata":{"finalizers":null}}`)
+	b.applied(o)
+	b.gone(namespaces, "", "calm-a")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range b.all {
+		if r.Sequence == o.Sequence && r.Applied.Status == tunnel.False {
+			t.Errorf("a failure was told on the way: %+v", r.Applied)
+		}
+	}
+}

@@ -361,3 +361,27 @@ spec:
 		b.gone(gvr, ns, name)
 	}
 }
+
+func TestOfManyObjectsThatAreRefusedEachIsCountedAndAsManyNamedAsAReportHolds(t *testing.T) {
+	inModes(t, testOfManyObjectsThatAreRefusedEachIsCountedAndAsManyNamedAsAReportHolds)
+}
+
+func testOfManyObjectsThatAreRefusedEachIsCountedAndAsManyNamedAsAReportHolds(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("refused-many")
+	var render strings.Builder
+	for i := range 70 {
+		render.WriteString(configMap(ns, fmt.Sprintf("bad-%02d", i), "no key", "v"))
+	}
+	r := b.settled(b.accept(b.order("refused-many", ns, render.String()+configMap(ns, "good", "k", "v"))))
+	if len(r.Exceptions) != 64 || r.More != 6 || r.Counts.Failed != 70 || r.Counts.Total != 71 || !strings.HasPrefix(r.Applied.Message, "70 of 71 objects refused, nothing applied: ") ||
+		!strings.Contains(r.Applied.Message, "more") {
+		t.Errorf("%d exceptions and %d more, counts %+v, applied %+v", len(r.Exceptions), r.More, r.Counts, r.Applied)
+	}
+	for _, e := range r.Exceptions {
+		if e.Reason != "Rejected" || e.Kind != "ConfigMap" || !strings.Contains(e.Message, "data") {
+			t.Errorf("exception %+v", e)
+		}
+	}
+}
