@@ -147,6 +147,36 @@ func TestATextIsCutAndSaysWhatItSays(t *testing.T) {
 	}
 }
 
+// TestComparingLargeObjectsIsNotFree: else a rule could hold an agent up for minutes.
+func TestComparingLargeObjectsIsNotFree(t *testing.T) {
+	t.Parallel()
+	large := make([]any, 2000)
+	for i := range large {
+		large[i] = map[string]any{"name": "item", "text": strings.Repeat("x", 50)}
+	}
+	object := map[string]any{"large": large, "same": append([]any(nil), large...), "small": map[string]any{"a": "b"}, "list": []any{"a", "b"}}
+	tests := map[string]struct {
+		text string
+		want error
+	}{
+		"all of a large list compared once":     {`object.large == object.same`, nil},
+		"again and again":                       {`object.large.all(i, object.large == object.same)`, expression.ErrCost},
+		"for difference":                        {`object.large.all(i, !(object.large != object.same))`, expression.ErrCost},
+		"sought in a list of large things":      {`object.large.all(i, object.large in [object.same, object.large])`, expression.ErrCost},
+		"small things compared again and again": {`object.large.all(i, object.small == {"a": "b"} && "b" in object.list && object.list == ["a", "b"])`, nil},
+		"texts that grow":                       {`object.large.all(i, object.large.map(j, j.text + j.text + j.text).size() > 0)`, expression.ErrCost},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := compile(t, test.text, expression.Bool).Bool(map[string]any{"object": object})
+			if !errors.Is(err, test.want) || got != (test.want == nil) {
+				t.Errorf("%s gives %v, %v; want %v", test.text, got, err, test.want)
+			}
+		})
+	}
+}
+
 func FuzzCompileNeverPanics(f *testing.F) {
 	f.Add("cluster.a == self.labels['x'] && object.b.all(c, has(c.d))")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -57,7 +57,7 @@ func Compile(text string, as Type, variables ...string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, err := env.Program(checked, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptOptimize))
+	program, err := env.Program(checked, cel.CostTracking(deepCost{}), cel.CostLimit(maxCost), cel.EvalOptions(cel.OptOptimize))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", ErrSyntax, shown(err.Error()))
 	}
