@@ -73,3 +73,28 @@ func TestWithoutAnObserverNothingIsSaidOfWhatRuns(t *testing.T) {
 		}
 	}
 }
+
+func TestADiffShowsNothingToWhoMayNotGetTheSecrets(t *testing.T) {
+	t.Parallel()
+	r := &rights{denied: map[string]bool{}}
+	s, _ := withObserver(t, r)
+	release := newRelease("team", "shop", "edge-1")
+	release.Spec.Images.SecretRefs = []corev1alpha1.ImageSecretReference{{Name: "pull"}}
+	create(t, newClient(t, s), release)
+	r.deny("get secrets pull")
+	for method, text := range map[string]string{http.MethodGet: "", http.MethodPost: body(t, newReleaseOf(release))} {
+		if a := raw(t, s, method, releasePath+"diff", text); a.code != http.StatusForbidden || !strings.Contains(a.body, "cannot get Secret") {
+			t.Errorf("%s: HTTP %d: %s", method, a.code, a.body)
+		}
+	}
+	if a := raw(t, s, http.MethodGet, releasePath+"health", ""); a.code != http.StatusOK {
+		t.Errorf("health shows no value: HTTP %d: %s", a.code, a.body)
+	}
+}
+
+// newReleaseOf is what a file says of a Release.
+func newReleaseOf(r *corev1alpha1.Release) *corev1alpha1.Release {
+	out := newRelease(r.Namespace, r.Name, r.Spec.ClusterRef.Name)
+	out.Spec.Images = r.Spec.Images
+	return out
+}

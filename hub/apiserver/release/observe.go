@@ -77,9 +77,10 @@ func answer[T runtime.Object](made T, err error) (runtime.Object, error) {
 }
 
 // DiffREST serves releases/diff: GET of what is stored, POST of a Release that is not
-// stored, or not like that, which is rendered as for a preview and under its conditions.
+// stored, or not like that, which is rendered as for a preview. Both show what objects
+// hold, so the user must be allowed to get the Secrets that the Release names, as for a
+// preview.
 type DiffREST struct {
-	AskedREST
 	preview *PreviewREST
 	diff    func(ctx context.Context, namespace, name string, unsaved *v1alpha1.Release) (*v1alpha1.ReleaseDiff, error)
 }
@@ -90,17 +91,20 @@ var (
 	_ rest.StorageMetadata = &DiffREST{}
 )
 
-func newDiff(store *registry.Store, observer Observations, preview *PreviewREST) *DiffREST {
-	return &DiffREST{
-		AskedREST: AskedREST{store: store, ask: func(ctx context.Context, namespace, name string) (runtime.Object, error) {
-			return answer(observer.Diff(ctx, namespace, name, nil))
-		}},
-		preview: preview, diff: observer.Diff,
-	}
-}
-
 // New implements rest.Storage: what a POST takes.
 func (*DiffREST) New() runtime.Object { return &v1alpha1.Release{} }
+
+// Destroy has nothing to do: the main storage closes what both share.
+func (*DiffREST) Destroy() {}
+
+// Get compares what runs with the stored Release.
+func (d *DiffREST) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+	stored, err := d.preview.permitted(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return answer(d.diff(ctx, stored.Namespace, name, nil))
+}
 
 // ProducesObject implements rest.StorageMetadata: what both verbs answer.
 func (*DiffREST) ProducesObject(string) any { return v1alpha1.ReleaseDiff{} }

@@ -73,14 +73,21 @@ func (p *PreviewREST) Get(ctx context.Context, name string, options runtime.Obje
 	if len(asked.Revision) > maxRevision || strings.ContainsFunc(asked.Revision, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("revision must be a commit, branch, tag or version: at most %d characters, without spaces and control characters", maxRevision))
 	}
+	stored, err := p.permitted(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return answer(p.previews.Preview(ctx, stored.Namespace, name, asked.Revision, nil))
+}
+
+// permitted gives the stored Release to a user who may get the Secrets that it names.
+func (p *PreviewREST) permitted(ctx context.Context, name string) (*v1alpha1.Release, error) {
 	stored, err := p.stored(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := p.secrets.BeginCreate(ctx, stored, nil); err != nil {
-		return nil, err
-	}
-	return answer(p.previews.Preview(ctx, stored.Namespace, name, asked.Revision, nil))
+	_, err = p.secrets.BeginCreate(ctx, stored, nil)
+	return stored, err
 }
 
 // Create renders the Release of the body, which must be valid and is not stored.

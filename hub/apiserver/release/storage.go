@@ -66,6 +66,6 @@ func NewStorage(o Options) (*Storage, error) {
 		Release: &deletion.REST{REST: main, Gate: o.Gate}, Status: status,
 		Sync: newSync(main.Store, o.Clock, o.Gate), Confirm: o.Gate.ConfirmReleases(status.Store),
 		Preview: preview, Lifecycle: &LifecycleREST{store: main.Store, clock: o.Clock},
-		Health: newHealth(main.Store, o.Observations), History: newHistory(main.Store, o.Observations), Diff: newDiff(main.Store, o.Observations, preview),
+		Health: newHealth(main.Store, o.Observations), History: newHistory(main.Store, o.Observations), Diff: &DiffREST{preview: preview, diff: o.Observations.Diff},
 	}, nil
 }
