@@ -175,7 +175,7 @@ type ObjectException struct {
 	// name of the object.
 	Name string `json:"name"`
 	// reason is a word: Rejected, Conflict, OwnedByOther, Immutable, Unreachable,
-	// Progressing, Degraded, Drifted, Contested, Orphaned, Terminating, Unknown.
+	// Progressing, Degraded, Suspended, Drifted, Contested, Orphaned, Terminating, Unknown.
 	Reason string `json:"reason"`
 	// message for people; at most 512 bytes.
 	// +optional

@@ -5547,7 +5547,7 @@ func schema_convoy_api_core_v1alpha1_ObjectException(ref common.ReferenceCallbac
 					},
 					"reason": {
 						SchemaProps: spec.SchemaProps{
-							Description: "reason is a word: Rejected, Conflict, OwnedByOther, Immutable, Unreachable, Progressing, Degraded, Drifted, Contested, Orphaned, Terminating, Unknown.",
+							Description: "reason is a word: Rejected, Conflict, OwnedByOther, Immutable, Unreachable, Progressing, Degraded, Suspended, Drifted, Contested, Orphaned, Terminating, Unknown.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
