@@ -66,6 +66,10 @@ func (r *Reporter) askWhenJudged(before []metav1.Condition, out *v1alpha1.Releas
 	}
 	cluster, ok := r.options.Clusters.Cluster(types.NamespacedName{Namespace: out.Namespace, Name: out.Spec.ClusterRef.Name})
 	if ok {
+		// What it answers may be what it has said before, which counts once more.
+		r.mu.Lock()
+		r.startOverLocked(out.UID)
+		r.mu.Unlock()
 		r.asks.Add(tunnel.ClusterID{Namespace: cluster.Namespace, Name: cluster.Name, UID: string(cluster.UID)})
 	}
 }

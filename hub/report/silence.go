@@ -49,10 +49,14 @@ func (r *Reporter) startOver(cluster types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, release := range list {
-		if e := r.entries[release.UID]; e != nil {
-			e.seen, e.written = 0, 0
-			e.session++
-		}
+		r.startOverLocked(release.UID)
+	}
+}
+
+func (r *Reporter) startOverLocked(release types.UID) {
+	if e := r.entries[release]; e != nil {
+		e.seen, e.written = 0, 0
+		e.session++
 	}
 }
 
