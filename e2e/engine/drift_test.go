@@ -230,9 +230,24 @@ rules:
 	}
 	b.live(clusterroles, "", "dr05-sum", "filled", full)
 	b.quiet("after the control plane filled it")
+	w, err := b.plane.Dynamic().Resource(clusterroles).Watch(b.ctx, metav1.ListOptions{
+		FieldSelector: "metadata.name=dr05-sum", ResourceVersion: b.get(clusterroles, "", "dr05-sum").GetResourceVersion(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
 	b.apply("dr05", ns, roles("2"))
-	if !full(b.get(clusterroles, "", "dr05-sum")) {
-		t.Error("the rules were emptied")
+	// The watch has seen all when it has seen a mark that is put on last.
+	b.edit(clusterroles, "", "dr05-sum", "somebody", `{"metadata":{"annotations":{"seen":"all"}}}`)
+	for event := range w.ResultChan() {
+		u, ok := event.Object.(*unstructured.Unstructured)
+		if !ok || !full(u) {
+			t.Fatalf("a watch saw %v", event.Object)
+		}
+		if u.GetAnnotations()["seen"] != "" {
+			break
+		}
 	}
 }
 

@@ -231,3 +231,41 @@ func testASuspendedReleaseTellsItsDriftAndChangesNothing(t *testing.T) {
 	}
 	b.get(configmaps, ns, "two")
 }
+
+func TestAtRestRulesAndAutoscalersCostNoCalls(t *testing.T) {
+	inModes(t, testAtRestRulesAndAutoscalersCostNoCalls)
+}
+
+func testAtRestRulesAndAutoscalersCostNoCalls(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("ignore-rest")
+	var documents strings.Builder
+	for i := range 40 {
+		documents.WriteString(configMap(ns, fmt.Sprintf("c%d", i), "ours", "1", "theirs", "1"))
+	}
+	documents.WriteString(web("replicas: 3", "example/app:1") + scaler(metricCPU))
+	b.there("ignore-rest", ns, documents.String(), ignoring(
+		tunnel.Ignore{Kind: "ConfigMap", When: "object.data.ours == '1'", Pointers: []string{"/data/theirs"}},
+		tunnel.Ignore{Kind: "ConfigMap", Managers: []string{"somebody"}},
+	), func(o *tunnel.Order) { o.Policy.TimeoutSeconds = 1 })
+	b.scale(ns, "web", "kube-controller-manager", 6)
+	b.report("uid-ignore-rest", "settled", func(r tunnel.Report) bool { return r.Settled && r.InSync.Status == tunnel.True })
+	idle := func(what string) {
+		t.Helper()
+		b.settle() // what is saved and tidied up is so by then
+		b.settle()
+		from := b.calls.n.Load()
+		b.edit(configmaps, ns, "c7", "somebody", `{"data":{"theirs":"`+strings.ReplaceAll(what, " ", "-")+`","more":"x"}}`)
+		b.scale(ns, "web", "kube-controller-manager", 5+len(what)%3)
+		b.settle()
+		if made := b.calls.since(from); len(made) > 0 {
+			t.Errorf("calls %s: %v", what, made)
+		}
+	}
+	idle("after the apply")
+	idle("of another number")
+	b.restart()
+	b.report("uid-ignore-rest", "in sync after a restart", func(r tunnel.Report) bool { return r.Settled && r.InSync.Status == tunnel.True })
+	idle("after a restart")
+}
