@@ -76,6 +76,23 @@ func testObjectsOfHooksGoAsTheirPolicySays(t *testing.T) {
 		t.Error("the render was applied")
 	}
 	b.edit(jobs, ns, "work", "somebody", `{"metadata":{"finalizers":null}}`)
+
+	// Nobody's object that is no work is taken over where it is, but for what others say.
+	if _, err := b.plane.KubectlInput(b.ctx, hookMap("shared", "labels: {a: b}"), "apply", "--server-side", "-n", ns, "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	uid := b.get(configmaps, ns, "shared").GetUID()
+	shared := func(value string) string {
+		return configMap(ns, "main", "k", "v4") + strings.Replace(hookMap("shared", hookOf("PreSync")), "{k: v}", value, 1)
+	}
+	b.accept(b.order("policies", ns, shared("{k: other}"), withHooks))
+	b.report("uid-policies", "in conflict", func(r tunnel.Report) bool {
+		return r.Settled && r.Applied.Status == tunnel.False && strings.Contains(r.Applied.Message, `conflict with "kubectl"`)
+	})
+	b.apply("policies", ns, shared("{k: v}"), withHooks)
+	if got := b.get(configmaps, ns, "shared"); got.GetUID() != uid || got.GetAnnotations()["convoy.kumodo.io/hook-run"] == "" {
+		t.Errorf("it was %s, and is %s", uid, got.GetUID())
+	}
 }
 
 func TestAHookThatHasNotEndedAtItsDeadlineHasFailedAndIsStopped(t *testing.T) {

@@ -76,6 +76,9 @@ func (r *release) lastTotal(ctx context.Context) int {
 	if applied == nil {
 		return 0
 	}
+	if applied.Items > 0 {
+		return applied.Items // hooks do not make the inventory larger
+	}
 	reader, done, err := r.layers(ctx, applied)
 	if err != nil {
 		return 0 // the smaller number is the stricter one

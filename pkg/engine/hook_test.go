@@ -303,6 +303,15 @@ func TestHooksOfOneKindEndAndOthersAreHealthy(t *testing.T) {
 	}
 }
 
+func TestHooksDoNotRaiseTheBudgetOfDeletions(t *testing.T) {
+	t.Parallel()
+	r, _ := hooking(t)
+	r.applied = &Render{Objects: tunnel.Layer{Digest: "sha256:01"}, Hooks: true, Items: 12}
+	if total := r.lastTotal(t.Context()); total != 12 {
+		t.Errorf("the share is taken of %d objects", total)
+	}
+}
+
 func TestMessagesOfHooksNameHookAndObject(t *testing.T) {
 	t.Parallel()
 	id := manifest.Identity{Group: "batch", Kind: "Job", Namespace: "ns", Name: "prepare"}

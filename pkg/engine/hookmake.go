@@ -39,12 +39,13 @@ func (r *release) makeHook(ctx context.Context, order tunnel.Order, h *hook, run
 		if found || gone {
 			return nil
 		}
-		pre := precondition{create: true}
+		pre, force := precondition{create: true}, true
 		if live != nil {
 			annotations := annotationTexts(live)
 			if err := r.mayReplace(h, metaText(live, "uid"), annotations); err != nil {
 				return err
 			}
+			force = mayTake(order, annotations)
 			stays := h.inPlace() || annotations[v1alpha1.AnnotationOwner] == "" || deleteRules{removal: true}.annotated(annotations) != ""
 			if metaText(live, "deletionTimestamp") != "" || !stays {
 				if err := r.makeRoom(ctx, order, h, o, live, deadline); err != nil {
@@ -57,7 +58,7 @@ func (r *release) makeHook(ctx context.Context, order tunnel.Order, h *hook, run
 			}
 			pre = precondition{uid: metaText(live, "uid"), resourceVersion: metaText(live, "resourceVersion")}
 		}
-		answer, err := r.applyHook(ctx, order, h, run, content, pre)
+		answer, err := r.applyHook(ctx, order, h, run, content, pre, force)
 		if apierrors.IsConflict(err) && len(conflictsOf(err)) == 0 || classify(err, surroundings{}) == raced {
 			continue
 		}
@@ -71,7 +72,7 @@ func (r *release) makeHook(ctx context.Context, order tunnel.Order, h *hook, run
 }
 
 // applyHook sends the object of a run to the server.
-func (r *release) applyHook(ctx context.Context, order tunnel.Order, h *hook, run *HookRun, content map[string]any, pre precondition) (map[string]any, error) {
+func (r *release) applyHook(ctx context.Context, order tunnel.Order, h *hook, run *HookRun, content map[string]any, pre precondition, force bool) (map[string]any, error) {
 	metadata, ok := content["metadata"].(map[string]any)
 	if !ok {
 		return nil, fmt.Errorf("%s has no metadata", h.id)
@@ -83,13 +84,13 @@ func (r *release) applyHook(ctx context.Context, order tunnel.Order, h *hook, ru
 	if err != nil {
 		return nil, err
 	}
-	answer, _, err := r.runner.target.apply(ctx, *h.res, h.id.Namespace, h.id.Name, body, true, false)
+	answer, _, err := r.runner.target.apply(ctx, *h.res, h.id.Namespace, h.id.Name, body, force, false)
 	around := surroundings{madeNamespace: h.id.Namespace != "" && h.id.Namespace == order.Policy.Namespace}
 	if err != nil && classify(err, around) == noNamespace {
 		if err := r.ensureNamespace(ctx, h.id.Namespace); err != nil {
 			return nil, err
 		}
-		answer, _, err = r.runner.target.apply(ctx, *h.res, h.id.Namespace, h.id.Name, body, true, false)
+		answer, _, err = r.runner.target.apply(ctx, *h.res, h.id.Namespace, h.id.Name, body, force, false)
 	}
 	return answer, err
 }

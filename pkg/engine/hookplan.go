@@ -90,7 +90,7 @@ func (r *release) tryHookOnce(ctx context.Context, order tunnel.Order, p *plan, 
 	if err := r.placeHook(ctx, order, p, h); err != nil {
 		return err
 	}
-	name := h.id.Name
+	name, force := h.id.Name, true
 	m, err := r.runner.target.look(ctx, *h.res, h.id.Namespace, h.id.Name)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -100,7 +100,8 @@ func (r *release) tryHookOnce(ctx context.Context, order tunnel.Order, p *plan, 
 		if err := r.mayReplace(h, m.UID, m.Annotations); err != nil {
 			return err
 		}
-		if !h.inPlace() {
+		force = mayTake(order, m.Annotations)
+		if !h.inPlace() && m.Annotations[v1alpha1.AnnotationOwner] != "" {
 			name = clip(name, 63-len(probeSuffix)-3) + probeSuffix
 		}
 	}
@@ -111,8 +112,14 @@ func (r *release) tryHookOnce(ctx context.Context, order tunnel.Order, p *plan, 
 	if err != nil {
 		return err
 	}
-	_, _, err = r.runner.target.tryApply(ctx, *h.res, h.id.Namespace, name, body, true)
+	_, _, err = r.runner.target.tryApply(ctx, *h.res, h.id.Namespace, name, body, force)
 	return err
+}
+
+// mayTake says whether fields of an object that is there are a hook's to take from
+// others: of one that is ours, or as the policy says.
+func mayTake(order tunnel.Order, annotations map[string]string) bool {
+	return annotations[v1alpha1.AnnotationOwner] != "" || order.Policy.ForceConflicts
 }
 
 // placeHook finds where the kind of a hook lives, and whether it may be made there.

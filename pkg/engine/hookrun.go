@@ -64,6 +64,11 @@ func (r *release) nextRun(order tunnel.Order, h *hook, phase string) (*HookRun, 
 	switch {
 	case run == nil:
 	case run.State == runRunning:
+		if run.UID == "" {
+			// Its object was not made, or just so: the time without us does not count.
+			run.StartedAt = r.runner.moments.told(r.now())
+			run.Deadline = run.StartedAt.Add(h.timeoutFor(order))
+		}
 		return run, nil
 	case run.passed():
 		return nil, nil

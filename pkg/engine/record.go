@@ -42,6 +42,8 @@ type Render struct {
 	Sequence int64  `json:"sequence"`
 	// Hooks: those of it are run; without, they are ordinary objects.
 	Hooks bool `json:"hooks,omitempty"`
+	// Items of it that are no hooks, where there are hooks among them.
+	Items int `json:"items,omitempty"`
 }
 
 // Entry is one object that is ours, or is about to become ours.

@@ -45,6 +45,9 @@ func (r *release) sync(ctx context.Context, order tunnel.Order) error {
 	if err != nil {
 		return r.failSync(ctx, order, err, v1alpha1.ReasonProgressing)
 	}
+	if len(p.hooks) > 0 {
+		render.Items = p.count
+	}
 	r.mu.Lock()
 	r.total = p.count
 	r.problems = nil
