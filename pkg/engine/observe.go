@@ -91,7 +91,7 @@ func (r *release) accept(o *object, live map[string]any) {
 	if newer {
 		o.other, o.rv, o.seen, o.missing = "", rv, true, false
 		o.live, o.entryGone, o.foreign, o.unsure = p, !entry, "", t.unsure
-		r.tellLocked(o, verdict, generationOf(live), now)
+		r.appliedLocked(o, verdict, generationOf(live), now)
 	}
 	r.reviewLocked(o, before, now)
 }

@@ -59,7 +59,7 @@ func (r *release) tellLocked(o *object, v judged.Verdict, generation int64, now 
 	if o.smooth != nil {
 		before = o.smooth.raw.State
 	}
-	fell := before == healthy && (v.State == progressing || v.State == degraded || v.State == healthUnknown)
+	fell := before == healthy && worse(v.State)
 	if o.smooth == nil {
 		if !fell && (v.State != degraded || v.Final || o.health == degraded) {
 			o.health, o.why = v.State, v.Message
@@ -75,6 +75,20 @@ func (r *release) tellLocked(o *object, v judged.Verdict, generation int64, now 
 	}
 	o.smooth.raw = v
 	r.showLocked(o, now)
+}
+
+// appliedLocked takes in how an object is judged that was applied just now. That it is
+// worked on then is no fall.
+func (r *release) appliedLocked(o *object, v judged.Verdict, generation int64, now time.Time) {
+	if o.smooth == nil && o.health == healthy && worse(v.State) {
+		o.health = progressing
+	}
+	r.tellLocked(o, v, generation, now)
+}
+
+// worse says whether a state is one that an object falls into out of health.
+func worse(state health) bool {
+	return state == progressing || state == degraded || state == healthUnknown
 }
 
 // showLocked sets what is told of an object that has a smooth.

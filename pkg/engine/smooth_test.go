@@ -128,6 +128,11 @@ func TestAnObjectThatIsPeacefulTakesNoRoom(t *testing.T) {
 			t.Errorf("%v is kept track of", v)
 		}
 	}
+	o.health = healthy
+	r.appliedLocked(o, judged.Verdict{State: progressing}, 2, now)
+	if o.health != progressing || o.smooth != nil {
+		t.Errorf("what was applied just now is told as %s, kept track of: %v", o.health, o.smooth != nil)
+	}
 	o.health = degraded
 	r.tellLocked(o, judged.Verdict{State: degraded}, 1, now)
 	if o.health != degraded || o.smooth != nil {
