@@ -225,3 +225,34 @@ data: {k: v}
 		}
 	}
 }
+
+func TestPR08TheLiftOfAFinalizerIsFollowedAlsoWhenTheOrderAllowsNoRetry(t *testing.T) {
+	inModes(t, testPR08TheLiftOfAFinalizerIsFollowedAlsoWhenTheOrderAllowsNoRetry)
+}
+
+func testPR08TheLiftOfAFinalizerIsFollowedAlsoWhenTheOrderAllowsNoRetry(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("lift")
+	once := func(o *tunnel.Order) {
+		o.Policy.TimeoutSeconds, o.Policy.Retry = 1, &tunnel.Retry{Limit: 0, MinSeconds: 1, MaxSeconds: 1}
+	}
+	b.apply("lift", ns, configMap(ns, "stays", "k", "v")+`
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: held, annotations: {convoy.kumodo.io/sync-wave: "1"}, finalizers: [lift.example.test/hold]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: below, annotations: {convoy.kumodo.io/sync-wave: "0"}}
+---
+`)
+	o := b.accept(b.order("lift", ns, configMap(ns, "stays", "k", "v"), once))
+	b.report("uid-lift", "gave up", func(r tunnel.Report) bool {
+		return r.Sequence == o.Sequence && r.Applied.Reason == "RetriesExhausted" && strings.Contains(r.Applied.Message, "lift.example.test/hold")
+	})
+	b.get(configmaps, ns, "below")
+	b.edit(configmaps, ns, "held", "owner", `{"metadata":{"finalizers":null}}`)
+	b.applied(o)
+	b.gone(configmaps, ns, "below")
+}

@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -50,7 +49,7 @@ func TestOnlyExactlyTheConfirmedListIsLetThroughAndOnlyInTime(t *testing.T) {
 	order := tunnel.Order{Verb: tunnel.VerbApply, Sequence: 7}
 	ask := func(stale []*object) *tunnel.HeldPrune {
 		t.Helper()
-		held, err := r.withinBudget(context.Background(), order, stale, rulesOf(order, false))
+		held, err := r.withinBudget(t.Context(), order, stale, rulesOf(order, false))
 		if err != nil {
 			t.Fatal(err)
 		}

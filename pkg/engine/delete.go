@@ -322,7 +322,8 @@ func (r *release) liftedLocked(o *object) {
 			return
 		}
 	}
-	if !r.retryAt.IsZero() {
+	gaveUp := r.finding.Reason == v1alpha1.ReasonPruneFailed || r.finding.Reason == v1alpha1.ReasonRetriesEnded
+	if !r.carrying && (!r.retryAt.IsZero() || gaveUp) {
 		r.retryAt = r.now()
 	}
 	r.wakeLocked()

@@ -83,7 +83,7 @@ func TestARemoveOrderIsRefusedOnlyWhenItIsStale(t *testing.T) {
 			if told.Refused == nil || told.RefusedSequence != 1001 {
 				t.Errorf("refused is %+v", told.Refused)
 			}
-			if c.want == ErrTooOld {
+			if errors.Is(c.want, ErrTooOld) {
 				return
 			}
 			// The next order is about what was just told.

@@ -44,6 +44,7 @@ type release struct {
 	handled  int64
 	retryAt  time.Time
 	retries  int
+	carrying bool // an operation is under way
 	attempts attempts
 	resumed  bool // the order was under way when the last run ended
 	restored bool // the record was read
@@ -269,8 +270,13 @@ func (r *release) leave() { <-r.runner.slots }
 func (r *release) carryOut(ctx context.Context) {
 	r.mu.Lock()
 	order := r.order
-	r.retryAt = time.Time{}
+	r.retryAt, r.carrying = time.Time{}, true
 	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.carrying = false
+	}()
 
 	log := r.log.WithValues("sequence", order.Sequence, "revision", order.Revision)
 	ctx = actAs(logr.NewContext(ctx, log), order.ServiceAccount)

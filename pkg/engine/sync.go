@@ -116,6 +116,9 @@ func (r *release) begin(kind string, order tunnel.Order) {
 	}
 	r.settled = false
 	r.leftBehind, r.alsoLeft = "", 0
+	if r.held != nil && r.held.Sequence != order.Sequence {
+		r.held = nil // its order is no more
+	}
 	r.op = &tunnel.Operation{Type: kind, Phase: v1alpha1.PhaseRunning, Sequence: order.Sequence, StartedAt: now, Deadline: &deadline}
 	r.finding = tunnel.Finding{Status: tunnel.Unknown, Reason: v1alpha1.ReasonProgressing}
 	r.dirty = true
