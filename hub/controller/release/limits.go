@@ -35,6 +35,10 @@ const (
 	arrivals     = time.Second
 	arrivalPause = 50 * time.Millisecond
 
+	// unheardFor is how long what was ordered may take to come back by the watch before a
+	// Release is decided on all the same.
+	unheardFor = 5 * time.Second
+
 	// soonPause is about how long until a Release is looked at again that waits for
 	// something that comes within moments.
 	soonPause = 300 * time.Millisecond

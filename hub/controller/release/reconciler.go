@@ -86,6 +86,8 @@ type note struct {
 	failed *report.Finding
 	// attempts since something that may go away by itself was last in order.
 	attempts int
+	// issued is the order that was made last.
+	issued issued
 }
 
 // New makes a Reconciler.
@@ -131,7 +133,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (r
 		return r.delete(ctx, key, release)
 	}
 	started := r.Clock.Now()
-	if r.early(key, release) {
+	if r.early(key, release) || r.unheard(r.note(key, release.UID), release) {
 		return reconcile.Result{RequeueAfter: arrivalPause}, nil
 	}
 	w := &work{
@@ -158,6 +160,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (r
 		r.wake(key)
 	}
 	if w.outcome.Order != nil {
+		w.note.issued = issued{release.Status.Sequence, r.Clock.Now()}
 		r.metrics.ordered.Inc()
 		if order, ok := r.Orders.Ordered(release.UID); ok {
 			log = log.WithValues("sequence", order.Sequence)
@@ -278,6 +281,6 @@ type wanted struct {
 	revision string
 	// namespace that it was made for.
 	namespace string
-	// hooks: it has some.
-	hooks bool
+	// hooks: it has some; force: they are to run although nothing changed.
+	hooks, force bool
 }

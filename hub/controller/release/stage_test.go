@@ -220,8 +220,11 @@ func (n *namespaces) State(context.Context, string) (controller.NamespaceState, 
 	return n.state, n.err
 }
 
+// newStage is called once by a test, which goes on beside others then: it waits more than
+// it computes.
 func newStage(t *testing.T, options ...func(*stage)) *stage {
 	t.Helper()
+	t.Parallel()
 	s := &stage{t: t, server: apiservertest.Start(t), git: &git{commit: "1", content: map[string]string{"app": "one"}}, resync: time.Hour, hubVersion: "v1"}
 	for _, option := range options {
 		option(s)
