@@ -28,8 +28,16 @@ type Record struct {
 	Operation *tunnel.Operation `json:"operation,omitempty"`
 	Inventory []Entry           `json:"inventory,omitempty"`
 	Hooks     *Hooks            `json:"hooks,omitempty"`
+	// Rules are the health rules in use, where they are not those of Order yet.
+	Rules *Rules `json:"rules,omitempty"`
 	// Held are deletions that wait to be confirmed; all else of their order is applied.
 	Held *tunnel.HeldPrune `json:"held,omitempty"`
+}
+
+// Rules names a layer of health rules, none for the built-in ones, and what they read.
+type Rules struct {
+	Layer *tunnel.Layer     `json:"layer,omitempty"`
+	Facts map[string]string `json:"facts,omitempty"`
 }
 
 // Render names the layers of a render, and the sequence of the order it came with.

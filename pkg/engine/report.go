@@ -281,7 +281,7 @@ func (r *release) save(ctx context.Context) error {
 	r.reserved = r.counter + counterBlock
 	record := &Record{
 		UID: r.uid, Release: r.ref, Order: r.signed, Applied: r.applied, Attempt: r.attempt,
-		Done: r.done, Counter: r.reserved, Operation: r.runner.moments.operation(r.op), Inventory: make([]Entry, 0, len(r.objects)),
+		Done: r.done, Rules: r.rulesInUseLocked(), Counter: r.reserved, Operation: r.runner.moments.operation(r.op), Inventory: make([]Entry, 0, len(r.objects)),
 		Hooks: r.hooksLocked(),
 		Held:  r.held,
 	}

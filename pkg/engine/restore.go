@@ -141,9 +141,7 @@ func (r *release) restoreLocked(record *Record) {
 	r.order = order
 	r.runner.waves.learn(order)
 	r.ignores.Store(&ignores)
-	if order.Rules != nil {
-		r.ruled.Store(&ruled{layer: *order.Rules, facts: order.Facts})
-	}
+	r.restoreRuled(record, order)
 	if r.done || (r.applied != nil && r.applied.Sequence == order.Sequence && !r.roundOpenLocked(order)) {
 		r.handled, r.settled = order.Sequence, true
 		if r.op != nil && r.op.Phase == v1alpha1.PhaseRunning {

@@ -141,6 +141,29 @@ func (r *release) newRuled(ctx context.Context, order tunnel.Order) (*ruled, err
 	return &ruled{layer: *order.Rules, facts: order.Facts, bound: rules.Bind(order.Facts)}, nil
 }
 
+// rulesInUseLocked are those that a restart could not know of the order.
+func (r *release) rulesInUseLocked() *Rules {
+	d := r.ruled.Load()
+	switch {
+	case r.order.Sequence == 0, d.is(r.order):
+		return nil
+	case d == nil:
+		return &Rules{}
+	}
+	return &Rules{Layer: &d.layer, Facts: d.facts}
+}
+
+// restoreRuled sets what the objects were judged by. restoreRules reads it.
+func (r *release) restoreRuled(record *Record, order tunnel.Order) {
+	used := &Rules{Layer: order.Rules, Facts: order.Facts}
+	if record.Rules != nil {
+		used = record.Rules
+	}
+	if used.Layer != nil {
+		r.ruled.Store(&ruled{layer: *used.Layer, facts: used.Facts})
+	}
+}
+
 // restoreRules reads the rules of the order that was read back. Where their layer was
 // lost the order is carried out again, which fetches it.
 func (r *release) restoreRules(ctx context.Context) error {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
 	judged "kumodo.io/convoy/pkg/health"
@@ -107,11 +108,14 @@ func TestRulesAreReadBackAfterARestart(t *testing.T) {
 	kept := state.put(t, judged.Rule{Set: "s", Kind: "ConfigMap", Degraded: "true", Message: `"broken"`})
 	for name, c := range map[string]struct {
 		layer   tunnel.Layer
+		used    *Rules // where they are not those of the order
 		want    health
 		handled int64
 	}{
-		"those that are kept judge at once":         {*kept, degraded, 5},
-		"those that were lost are fetched by order": {tunnel.Layer{Digest: digestOfText("lost"), Size: 4}, healthUnknown, 0},
+		"those of before judge until the order is carried out": {tunnel.Layer{Digest: digestOfText("new"), Size: 4}, &Rules{Layer: kept}, degraded, 5},
+		"the built-in ones judge until then":                   {tunnel.Layer{Digest: digestOfText("new"), Size: 4}, &Rules{}, healthy, 5},
+		"those that are kept judge at once":                    {*kept, nil, degraded, 5},
+		"those that were lost are fetched by order":            {tunnel.Layer{Digest: digestOfText("lost"), Size: 4}, nil, healthUnknown, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -123,9 +127,9 @@ func TestRulesAreReadBackAfterARestart(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := rn.newRelease("r")
-			r.restore(&Record{UID: "r", Order: tunnel.Signed{Payload: payload}, Applied: &Render{Objects: *order.Objects, Sequence: 5}})
+			r.restore(&Record{UID: "r", Order: tunnel.Signed{Payload: payload}, Applied: &Render{Objects: *order.Objects, Sequence: 5}, Rules: c.used})
 			live := map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}
-			if v := r.judge(live); v.State != healthUnknown {
+			if v := r.judge(live); v.State != healthUnknown && r.ruled.Load() != nil {
 				t.Errorf("before the rules are here it is judged %v", v)
 			}
 			if err := r.restoreRules(t.Context()); err != nil {
@@ -133,6 +137,9 @@ func TestRulesAreReadBackAfterARestart(t *testing.T) {
 			}
 			if v := r.judge(live); v.State != c.want || r.handled != c.handled {
 				t.Errorf("judged %v with order %d handled, want %s and %d", v, r.handled, c.want, c.handled)
+			}
+			if diff := cmp.Diff(c.used, r.rulesInUseLocked()); diff != "" {
+				t.Errorf("written down again (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -15,6 +15,9 @@ import (
 // nothing is repaired.
 func (r *release) holdStill(ctx context.Context, order tunnel.Order) error {
 	r.begin(v1alpha1.OperationSync, order)
+	if err := r.stageRules(ctx, order); err != nil { // to judge is not to apply
+		return r.failSync(ctx, order, err, v1alpha1.ReasonProgressing)
+	}
 	finding := tunnel.Finding{
 		Status: tunnel.False, Reason: v1alpha1.ReasonSuspended,
 		Message: "suspended before the render was applied in full",
