@@ -182,3 +182,27 @@ func testHooksOfASyncThatFailsRunOnceForItsOrder(t *testing.T) {
 		t.Errorf("the run is %+v", run)
 	}
 }
+
+func TestARemovalWhoseReleaseWasMadeAnewRunsNoHooks(t *testing.T) {
+	inModes(t, testARemovalWhoseReleaseWasMadeAnewRunsNoHooks)
+}
+
+func testARemovalWhoseReleaseWasMadeAnewRunsNoHooks(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("anew")
+	render := configMap(ns, "main", "k", "v") + job("farewell", hookOf("PreDelete,PostDelete"))
+	b.apply("anew", ns, render, withHooks)
+	main := b.get(configmaps, ns, "main").GetUID()
+	gone := b.bare("anew", tunnel.VerbRemove)
+	next := b.order("anew", ns, render, withHooks, func(o *tunnel.Order) { o.Release.UID = "uid-anew-2" })
+	b.accept(gone)
+	b.accept(next)
+	b.applied(next)
+	r := b.report(gone.Release.UID, "removed", func(r tunnel.Report) bool { return r.Done })
+	b.wantRuns(r)
+	b.absent(jobs, ns, "farewell")
+	if uid := b.get(configmaps, ns, "main").GetUID(); uid != main {
+		t.Error("what lives on was made anew")
+	}
+}
