@@ -64,7 +64,7 @@ func (t told) RuleSet(_ context.Context, set v1alpha1.RuleSet, outcome report.Ru
 	if _, ok := t.sets[keyOf(set)]; !ok {
 		return report.ErrGone
 	}
-	t.told = append(t.told, outcome)
+	t.world.told = append(t.world.told, outcome)
 	return nil
 }
 

@@ -156,7 +156,7 @@ func TestAChangeConcernsTheReleasesThatMayBeJudgedByTheSet(t *testing.T) {
 			c.change(r)
 			var got []string
 			for key := range w.enqueued {
-				got = append(got, types.NamespacedName(key).String())
+				got = append(got, key.String())
 			}
 			slices.Sort(got)
 			if diff := cmp.Diff(c.want, got); diff != "" {
