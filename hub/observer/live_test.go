@@ -193,14 +193,16 @@ func TestDiffIsWhatDriftedAndWhatWaits(t *testing.T) {
 		pending   []string
 		problem   string
 	}{
-		"nothing differs":                    {agents{objects: []tunnel.LiveObject{web()}, end: tunnel.LiveEnd{Left: 9}}, running(), false, 0, 0, nil, ""},
-		"an object was changed":              {agents{objects: []tunnel.LiveObject{drifted, web()}, end: tunnel.LiveEnd{Left: 9}}, running(), true, 1, 0, nil, ""},
-		"more were than there is room for":   {agents{objects: []tunnel.LiveObject{drifted}, end: tunnel.LiveEnd{Left: 9}}, running(), true, 1, 9, nil, ""},
-		"one could not be compared":          {agents{objects: []tunnel.LiveObject{web(func(o *tunnel.LiveObject) { o.InSync = tunnel.Unknown })}}, running(), false, 1, 0, nil, ""},
-		"a render waits":                     {agents{}, running(waits), true, 0, 0, []string{change("Changed", line("a", "1"), line("a", "2")), change("Added", "", line("d", "1")), change("Removed", line("b", "1"), "")}, ""},
-		"nothing was applied yet":            {agents{}, running(waits, func(r *v1alpha1.Release) { r.Status.AppliedRef = "" }), true, 0, 0, []string{change("Added", "", line("a", "2")), change("Added", "", line("c", "1")), change("Added", "", line("d", "1"))}, ""},
-		"the applied render is gone":         {agents{}, running(waits, func(r *v1alpha1.Release) { r.Status.AppliedRef = "sha256:3" }), true, 0, 0, nil, "not in the store any more: no such render: sha256:3"},
-		"the agent is away, and drift known": {agents{err: ErrAway}, running(func(r *v1alpha1.Release) { r.Status.Exceptions = []v1alpha1.ObjectException{{Kind: "Service", Name: "web", Reason: "Drifted"}, {Kind: "Pod", Name: "p", Reason: "Degraded"}} }), true, 1, 0, nil, ""},
+		"nothing differs":                  {agents{objects: []tunnel.LiveObject{web()}, end: tunnel.LiveEnd{Left: 9}}, running(), false, 0, 0, nil, ""},
+		"an object was changed":            {agents{objects: []tunnel.LiveObject{drifted, web()}, end: tunnel.LiveEnd{Left: 9}}, running(), true, 1, 0, nil, ""},
+		"more were than there is room for": {agents{objects: []tunnel.LiveObject{drifted}, end: tunnel.LiveEnd{Left: 9}}, running(), true, 1, 9, nil, ""},
+		"one could not be compared":        {agents{objects: []tunnel.LiveObject{web(func(o *tunnel.LiveObject) { o.InSync = tunnel.Unknown })}}, running(), false, 1, 0, nil, ""},
+		"a render waits":                   {agents{}, running(waits), true, 0, 0, []string{change("Changed", line("a", "1"), line("a", "2")), change("Added", "", line("d", "1")), change("Removed", line("b", "1"), "")}, ""},
+		"nothing was applied yet":          {agents{}, running(waits, func(r *v1alpha1.Release) { r.Status.AppliedRef = "" }), true, 0, 0, []string{change("Added", "", line("a", "2")), change("Added", "", line("c", "1")), change("Added", "", line("d", "1"))}, ""},
+		"the applied render is gone":       {agents{}, running(waits, func(r *v1alpha1.Release) { r.Status.AppliedRef = "sha256:3" }), true, 0, 0, nil, "not in the store any more: no such render: sha256:3"},
+		"the agent is away, and drift known": {agents{err: ErrAway}, running(func(r *v1alpha1.Release) {
+			r.Status.Exceptions = []v1alpha1.ObjectException{{Kind: "Service", Name: "web", Reason: "Drifted"}, {Kind: "Pod", Name: "p", Reason: "Degraded"}}
+		}), true, 1, 0, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -233,7 +235,9 @@ func TestDiffIsWhatDriftedAndWhatWaits(t *testing.T) {
 
 func TestDiffOfAFileIsWithWhatWasApplied(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, func(context.Context, *v1alpha1.Release, string) (Result, error) { return Result{Digest: "sha256:2"}, nil }, believe)
+	s := newServer(t, func(context.Context, *v1alpha1.Release, string) (Result, error) {
+		return Result{Digest: "sha256:2"}, nil
+	}, believe)
 	s.Renders = stored{"sha256:1": {line("a", "1")}, "sha256:2": {line("a", "2")}}
 	s.Releases.(releases)["team/shop"] = running()
 	for name, pending := range map[string]v1alpha1.ChangeType{"shop": v1alpha1.ChangeChanged, "new": v1alpha1.ChangeAdded} {

@@ -78,6 +78,7 @@ func (r *renderer) hook(object *manifest.Object) (why string, err error) {
 		return "", err
 	}
 	switch role {
+	case helm.Deployed:
 	case helm.Test:
 		return whyTest, nil
 	case helm.Unknown:
