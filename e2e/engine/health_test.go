@@ -278,6 +278,21 @@ func TestRulesThatCannotBeHadHoldTheirOrderBack(t *testing.T) {
 	}
 }
 
+// TestASuspendedReleaseIsJudgedByNewRules: to judge is not to apply.
+func TestASuspendedReleaseIsJudgedByNewRules(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("heldstill")
+	b.apply("heldstill", ns, configMap(ns, "cm", "k", "v"))
+	before := b.get(configmaps, ns, "cm").GetResourceVersion()
+	rule := health.Rule{Set: "all", Kind: "ConfigMap", Degraded: `object.data.k == "v"`, Message: `"k is v"`}
+	o := b.accept(b.order("heldstill", ns, configMap(ns, "cm", "k", "v"), b.rules(rule), func(o *tunnel.Order) { o.Policy.Suspended = true }))
+	b.healthy(o, tunnel.False, "Degraded", "k is v")
+	if after := b.get(configmaps, ns, "cm").GetResourceVersion(); after != before {
+		t.Error("the object was changed")
+	}
+}
+
 // TestRulesThatNoOrderNamesAreNotKept, and are given back to a hub that lost them while one
 // does.
 func TestRulesThatNoOrderNamesAreNotKept(t *testing.T) {
