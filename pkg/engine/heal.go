@@ -115,6 +115,7 @@ func (r *release) healOne(ctx context.Context, o *object, how repairing) {
 	}
 	if how == repairNothing && result.at != 0 {
 		o.judged, o.judgedAt, o.differs = true, result.at, result.what
+		o.contest.next = now.Add(judgeEvery)
 		return
 	}
 	if !result.changed {

@@ -95,6 +95,9 @@ const (
 	// contestCalm without a change after the last pause ends a fight, or as long as that
 	// pause was, if it was longer.
 	contestCalm = 30 * time.Second
+	// judgeEvery is the least time between two comparisons of an object that differs and
+	// is not repaired.
+	judgeEvery = time.Second
 	// maxKept live objects of one Release wait for repair with their content; what
 	// is beyond is read again.
 	maxKept = 16

@@ -61,8 +61,6 @@ type LiveObject struct {
 	// those that did not fit. Only of LiveDiff.
 	Drift     []Difference `json:"drift,omitempty"`
 	MoreDrift int32        `json:"moreDrift,omitempty"`
-	// Left are fields that are left to others by a rule, or to an autoscaler.
-	Left []string `json:"left,omitempty"`
 }
 
 // Difference is one field. The values are JSON, cut to MaxLiveValue bytes; empty where
