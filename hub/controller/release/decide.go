@@ -128,6 +128,7 @@ func (r *Reconciler) finish(w *work, ready bool) {
 	}
 	switch {
 	case d.order != nil:
+		d.order.force = w.request.force != ""
 		r.order(w, *d.order, terms, ordered)
 	case here && w.once(ordered, r.Clock.Now()) != nil:
 		r.order(w, *enforced(ordered), terms, ordered)
@@ -176,7 +177,7 @@ func (r *Reconciler) order(w *work, target wanted, terms deliver.Terms, ordered 
 	if once := w.once(ordered, now); once != nil {
 		intent.Once = merged(intent.Once, *once)
 	}
-	intent.Force = w.request.force != ""
+	intent.Force = target.force
 	w.outcome.Order = r.Orders.Issue(intent)
 }
 
