@@ -28,10 +28,7 @@ import (
 )
 
 // widgets are of a kind that nobody knows: there are no rules for it but a user's.
-var (
-	widgets   = schema.GroupVersionResource{Group: "health.example.test", Version: "v1", Resource: "widgets"}
-	ingresses = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}
-)
+var widgets = schema.GroupVersionResource{Group: "health.example.test", Version: "v1", Resource: "widgets"}
 
 const widgetDefinition = `
 apiVersion: apiextensions.k8s.io/v1
