@@ -103,6 +103,10 @@ contention between them. Nothing else ran. Objects are ConfigMaps with about 0.3
   agent's process from before the apply until 3 s after the last Release is Ready.
 - *1,000 Releases*: made by 16 at a time, each with content of its own, until a watch on the hub has shown the last
   of them Ready. The render of each is made, stored, signed, fetched, applied and reported.
+- *ten changed waves*: a patch of content.path on the hub changes one ConfigMap in each of ten waves, until a watch on
+  the edge has shown the last of them, and until the Release is Ready at its new generation.
+- *10,000 objects, 50 MB*: out of small charts, from the creation of the Release until it is Ready; then it is
+  deleted. Peaks are counted anew before each.
 - *memory*: RssAnon (private) and VmRSS of /proc/PID/status; VmHWM for the peak.
 - *simulated agents*: the real link code in a process of its own, with an engine that takes orders,
   fetches and verifies their renders, and reports them Ready. Their hub is another one: the real program
