@@ -244,3 +244,21 @@ func testAnAutoscalerThatLeavesTheRenderGivesTheNumberBack(t *testing.T) {
 	b.scale(ns, "web", "kube-controller-manager", 6)
 	b.live(deployments, ns, "web", "kept so", func(u *unstructured.Unstructured) bool { return replicasOf(u) == 4 })
 }
+
+func TestAnObjectThatIsMadeAnewHasTheNumberThatItsAutoscalerChose(t *testing.T) {
+	inModes(t, testAnObjectThatIsMadeAnewHasTheNumberThatItsAutoscalerChose)
+}
+
+func testAnObjectThatIsMadeAnewHasTheNumberThatItsAutoscalerChose(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("scaler-replace")
+	b.there("scaler-replace", ns, web("replicas: 3", "example/app:1")+scaler(metricCPU))
+	b.scale(ns, "web", "kube-controller-manager", 6)
+	uid := b.get(deployments, ns, "web").GetUID()
+	other := strings.ReplaceAll(web("replicas: 3", "example/app:1"), "{app: web}", "{app: web2}")
+	b.there("scaler-replace", ns, other+scaler(metricCPU), func(o *tunnel.Order) { o.Policy.Replace = true })
+	if got := b.get(deployments, ns, "web"); got.GetUID() == uid || replicasOf(got) != 6 {
+		t.Errorf("made anew: %v, with %d replicas", got.GetUID() != uid, replicasOf(got))
+	}
+}

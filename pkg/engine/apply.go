@@ -63,6 +63,9 @@ func (r *release) applyItem(ctx context.Context, order tunnel.Order, p *plan, it
 			}
 		}
 		if it.replace && it.found {
+			if err := r.carryNumber(ctx, p, it, content); err != nil {
+				return err
+			}
 			if err := r.deleteForReplace(ctx, order, it); err != nil {
 				return err
 			}

@@ -137,3 +137,30 @@ func (r *release) shapeLive(ctx context.Context, o *object, content, live map[st
 	}
 	return t.sparing(content, live), t, nil
 }
+
+// carryNumber puts the number of replicas that an object has into its content, if it is
+// left to others: the object is deleted, and what is made in its place has to have it.
+func (r *release) carryNumber(ctx context.Context, p *plan, it *item, content map[string]any) error {
+	if !scalable(it.id, content) {
+		return nil
+	}
+	live, err := r.look(ctx, it)
+	if err != nil || live == nil {
+		return err
+	}
+	r.mu.Lock()
+	before := scaledByRender
+	if o := r.objects[it.id]; o != nil {
+		before = o.scaling
+	}
+	r.mu.Unlock()
+	left, err := r.scalingOf(ctx, p, it.id, before, content, live)
+	if err != nil || left == scaledByRender {
+		return err
+	}
+	spec, ok := content["spec"].(map[string]any)
+	if n, there := replicasOf(live); ok && there {
+		spec["replicas"] = n
+	}
+	return nil
+}
