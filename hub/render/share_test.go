@@ -226,6 +226,12 @@ func TestTheInputsHashFollowsItsInputs(t *testing.T) {
 		"one out of a Secret": func(j *render.Job) {
 			j.Content.Mutations = []content.Mutation{{Type: "mergePatch", Bodies: []string{"{}"}, Secret: true}}
 		},
+		"a hook": func(j *render.Job) {
+			j.Content.Hooks = []content.Hook{{Name: "h", Phases: []string{"PreSync"}, Object: "{}"}}
+		},
+		"a hook in another wave": func(j *render.Job) {
+			j.Content.Hooks = []content.Hook{{Name: "h", Phases: []string{"PreSync"}, Wave: 1, Object: "{}"}}
+		},
 		"images by digest":       func(j *render.Job) { j.Content.Pin = true },
 		"values":                 func(j *render.Job) { j.Content.Values = []content.Values{{Text: "a: 1"}} },
 		"the same from a Secret": func(j *render.Job) { j.Content.Values = []content.Values{{Text: "a: 1", Secret: true}} },
