@@ -164,18 +164,18 @@ func testHooksOfASyncThatFailsRunOnceForItsOrder(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("failing")
-	render := stuck + waved("late", "2", "v") + job("alarm", hookOf("SyncFailed")) + job("after", hookOf("PostSync"))
+	render := stuck + waved("late", "2", "v") + hookMap("alarm", hookOf("SyncFailed")) + job("after", hookOf("PostSync"))
 	for range 2 {
 		o := b.accept(b.order("failing", ns, render, withHooks, seconds(2)))
 		r := b.report(o.Release.UID, "failed", func(r tunnel.Report) bool {
-			return r.Sequence == o.Sequence && r.Settled && r.Applied.Reason == "DeadlinePassed" && lastRun(r, "Job/failing/alarm").State == "Succeeded"
+			return r.Sequence == o.Sequence && r.Settled && r.Applied.Reason == "DeadlinePassed" && lastRun(r, "ConfigMap/failing/alarm").State == "Succeeded"
 		})
-		if run := lastRun(r, "Job/failing/alarm"); run.Phase != "SyncFailed" {
+		if run := lastRun(r, "ConfigMap/failing/alarm"); run.Phase != "SyncFailed" {
 			t.Errorf("the run is %+v", run)
 		}
 	}
 	r := b.report("uid-failing", "settled", func(r tunnel.Report) bool { return r.Settled && len(r.Hooks) == 2 })
-	b.wantRuns(r, "SyncFailed Job/failing/alarm Succeeded", "SyncFailed Job/failing/alarm Succeeded")
+	b.wantRuns(r, "SyncFailed ConfigMap/failing/alarm Succeeded", "SyncFailed ConfigMap/failing/alarm Succeeded")
 	b.absent(jobs, ns, "after")
 	_, r = b.apply("failing", ns, waved("late", "2", "v")+job("after", hookOf("PostSync")), withHooks)
 	if run := lastRun(r, "Job/failing/after"); run.State != "Succeeded" {
