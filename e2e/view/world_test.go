@@ -30,7 +30,9 @@ const (
 	edge = "edge"
 	// secret and other are values that nobody may be shown.
 	secret, other = "correct-horse-battery", "wrong-horse-battery"
-	// patience of one test, pause between two looks.
+	// setup may take so long, with the programs built; patience of one test, pause between
+	// two looks.
+	setup    = 9 * time.Minute
 	patience = 3 * time.Minute
 	pause    = 300 * time.Millisecond
 )
@@ -63,7 +65,7 @@ func app(color string) map[string]string {
 }
 
 func run(m *testing.M) (code int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), setup)
 	defer cancel()
 	if shared.Base, err = install.NewBase(ctx, "view", harness.Options{Name: "hub"}, harness.Options{Name: edge}); err != nil {
 		return 1, err
