@@ -45,8 +45,10 @@ func TestARuleSetSaysHowACustomKindIs(t *testing.T) {
 				t.Errorf("order %d of %s became %d of %s: want a new order of the same render",
 					before.Status.Sequence, before.Status.RenderRef, after.Status.Sequence, after.Status.RenderRef)
 			}
-			if n := writes(); n > 2 {
-				t.Errorf("%d writes of the status for other rules, want one for the order and one for what it found", n)
+			// One for the order and one for what it found; on a machine that is slow a third
+			// tells that it is under way.
+			if n := writes(); n > 3 {
+				t.Errorf("%d writes of the status for other rules", n)
 			}
 			untouched(t, at, release)
 

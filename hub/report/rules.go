@@ -58,9 +58,12 @@ func missingMessage(missing []string) string {
 }
 
 // askWhenJudged asks the agent how a Release is whose rules were missing and are so no
-// longer.
-func (r *Reporter) askWhenJudged(before []metav1.Condition, out *v1alpha1.Release) {
-	was, is := meta.FindStatusCondition(before, v1alpha1.ConditionHealthy), meta.FindStatusCondition(out.Status.Conditions, v1alpha1.ConditionHealthy)
+// longer. When there is a new order, the agent reports on that by itself.
+func (r *Reporter) askWhenJudged(before *v1alpha1.ReleaseStatus, out *v1alpha1.Release) {
+	if before.Sequence != out.Status.Sequence {
+		return
+	}
+	was, is := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionHealthy), meta.FindStatusCondition(out.Status.Conditions, v1alpha1.ConditionHealthy)
 	if was == nil || is == nil || was.Reason != v1alpha1.ReasonRulesMissing || is.Reason != v1alpha1.ReasonNotReported {
 		return
 	}

@@ -110,7 +110,7 @@ func (r *Reporter) writeRelease(ctx context.Context, cached *v1Release, change r
 	r.metrics.writeSeconds.Observe(r.clock.Since(started).Seconds())
 	r.options.Memory.PutRelease(out)
 	r.record(out, before.Conditions)
-	r.askWhenJudged(before.Conditions, out)
+	r.askWhenJudged(&before, out)
 	return nil
 }
 
