@@ -429,7 +429,7 @@ func TestAThousandReleasesOfADeletedNamespaceDrainAndTheClusterIsTheLast(t *test
 	if testing.Short() {
 		t.Skip("a thousand Releases take some seconds")
 	}
-	s := newStage(t, withHost)
+	s := newStageAlone(t, withHost)
 	s.reachable(true)
 	const count = 1000
 	var names []string

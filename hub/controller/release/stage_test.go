@@ -225,6 +225,12 @@ func (n *namespaces) State(context.Context, string) (controller.NamespaceState, 
 func newStage(t *testing.T, options ...func(*stage)) *stage {
 	t.Helper()
 	t.Parallel()
+	return newStageAlone(t, options...)
+}
+
+// newStageAlone is for a test that has more to do than a machine can do beside others.
+func newStageAlone(t *testing.T, options ...func(*stage)) *stage {
+	t.Helper()
 	s := &stage{t: t, server: apiservertest.Start(t), git: &git{commit: "1", content: map[string]string{"app": "one"}}, resync: time.Hour, hubVersion: "v1"}
 	for _, option := range options {
 		option(s)
