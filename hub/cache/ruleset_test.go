@@ -28,12 +28,11 @@ func TestRuleSetsOfANamespaceAndGlobalOnesAreHeldApart(t *testing.T) {
 	})
 	told := make(chan string, 10)
 	c.OnRuleSet(func(old, next extensionsv1alpha1.RuleSet) {
-		switch {
-		case next == nil:
+		if next == nil {
 			told <- "no " + old.RuleSetKind() + " " + string(old.GetUID())
-		default:
-			told <- next.RuleSetKind() + " " + string(next.GetUID()) + "@" + next.GetResourceVersion()
+			return
 		}
+		told <- next.RuleSetKind() + " " + string(next.GetUID()) + "@" + next.GetResourceVersion()
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
