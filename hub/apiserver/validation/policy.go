@@ -33,9 +33,8 @@ const (
 	MaxRetries = 1000
 	MinRetry   = time.Second
 	MaxRetry   = 24 * time.Hour
-	// defaultRetryMin and defaultRetryMax are the pauses that hold where none is given.
+	// defaultRetryMin is the first pause where none is given.
 	defaultRetryMin = 2 * time.Second
-	defaultRetryMax = 10 * time.Minute
 )
 
 // guardedKinds are kept by a prune unless they are named.
@@ -199,15 +198,14 @@ func retry(r *v1alpha1.RetryPolicy, p *field.Path) field.ErrorList {
 	if r.Limit != nil && (*r.Limit < 0 || *r.Limit > MaxRetries) {
 		errs = append(errs, field.Invalid(p.Child("limit"), *r.Limit, fmt.Sprintf("must be from 0 to %d, or not set: no limit", MaxRetries)))
 	}
-	low, high := defaultRetryMin, defaultRetryMax
+	low := defaultRetryMin
 	if r.Minimum != nil {
 		errs = append(errs, duration(r.Minimum, p.Child("minimum"), MinRetry, MaxRetry)...)
 		low = r.Minimum.Duration
 	}
 	if r.Maximum != nil {
 		errs = append(errs, duration(r.Maximum, p.Child("maximum"), MinRetry, MaxRetry)...)
-		high = r.Maximum.Duration
-		if high < low {
+		if r.Maximum.Duration < low {
 			errs = append(errs, field.Invalid(p.Child("maximum"), r.Maximum.Duration.String(), "must not be less than minimum, which is "+low.String()))
 		}
 	}
