@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -300,6 +301,7 @@ func TestARegistryWithoutTLSIsKnownByWhatIsNoHandshake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
 	var group sync.WaitGroup
 	group.Go(func() {
 		for {
@@ -307,7 +309,7 @@ func TestARegistryWithoutTLSIsKnownByWhatIsNoHandshake(t *testing.T) {
 			if err != nil {
 				return // closed
 			}
-			group.Go(func() { pass(t, conn, registry.Host()) })
+			group.Go(func() { pass(t, conn, registry.Host(), client) })
 		}
 	})
 	t.Cleanup(func() {
@@ -325,7 +327,7 @@ func TestARegistryWithoutTLSIsKnownByWhatIsNoHandshake(t *testing.T) {
 }
 
 // pass answers a handshake with a page and passes all else on.
-func pass(t *testing.T, conn net.Conn, to string) {
+func pass(t *testing.T, conn net.Conn, to string, client *http.Client) {
 	in := bufio.NewReader(conn)
 	defer func() {
 		if err := conn.Close(); err != nil {
@@ -348,7 +350,7 @@ func pass(t *testing.T, conn net.Conn, to string) {
 		return
 	}
 	request.URL.Scheme, request.URL.Host, request.RequestURI = "http", to, ""
-	response, err := http.DefaultTransport.RoundTrip(request.WithContext(t.Context()))
+	response, err := client.Transport.RoundTrip(request.WithContext(t.Context()))
 	if err != nil {
 		t.Error(err)
 		return
