@@ -64,8 +64,13 @@ func TestAMarkWithoutAnOwnerHoldsNothing(t *testing.T) {
 	b.report("uid-ownerless", "waits to hear what the hub has", func(r tunnel.Report) bool {
 		return r.Sequence == early.Sequence && r.Applied.Reason == "OwnedByOther"
 	})
-	b.runner.Head(tunnel.Head{}, map[string]int64{"uid-ownerless": early.Sequence})
-	b.apply("ownerless", ns, configMap(ns, "ghost", "k", "v"))
+	b.runner.Head(tunnel.Head{Shared: true}, map[string]int64{"uid-ownerless": early.Sequence})
+	shared := b.accept(b.order("ownerless", ns, configMap(ns, "ghost", "k", "v")))
+	b.report("uid-ownerless", "leaves what another Cluster of the hub may own", func(r tunnel.Report) bool {
+		return r.Sequence == shared.Sequence && r.Applied.Reason == "OwnedByOther"
+	})
+	b.runner.Head(tunnel.Head{}, map[string]int64{"uid-ownerless": shared.Sequence})
+	b.applied(shared)
 	other := b.accept(b.order("ownerless", ns, configMap(ns, "ghost", "k", "v")+configMap(ns, "foreign", "k", "v")))
 	b.report("uid-ownerless", "leaves what another hub owns", func(r tunnel.Report) bool {
 		return r.Sequence == other.Sequence && r.Applied.Reason == "OwnedByOther"

@@ -57,6 +57,10 @@ type Deliverer struct {
 	newcomers map[types.NamespacedName]newcomer
 	// struck are keys that are no longer needed, and not deleted yet.
 	struck map[string]struct{}
+	// targets holds the target of each Cluster that has one, standing the Clusters of
+	// each target.
+	targets  map[types.UID]string
+	standing map[string]map[types.UID]struct{}
 	// compared says of each Cluster what its agent was asked to give back.
 	compared map[types.UID]*comparison
 
@@ -84,6 +88,7 @@ func New(options Options) (*Deliverer, error) {
 		loaded: make(chan struct{}), strike: make(chan struct{}, 1),
 		sets: map[types.UID]*set{}, ordered: map[types.UID]tunnel.Order{}, buried: map[types.UID]*Tombstone{}, newcomers: map[types.NamespacedName]newcomer{},
 		struck: map[string]struct{}{}, engraving: map[types.UID]struct{}{}, compared: map[types.UID]*comparison{},
+		targets: map[types.UID]string{}, standing: map[string]map[types.UID]struct{}{},
 		onChange: func(string) {}, onDone: func(types.UID) {}, onCompared: func(types.UID, []string) {},
 		onLeft: func(context.Context, types.UID, int32) error { return nil },
 	}

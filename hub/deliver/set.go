@@ -84,6 +84,7 @@ func (d *Deliverer) buildLocked(cluster types.UID, s *set, now time.Time) error 
 	head, err := tunnel.SignJSON(tunnel.TypeHead, tunnel.Head{
 		Hub: d.options.HubID, ClusterUID: string(cluster), Count: len(list), Hash: tunnel.HashOrders(sequences),
 		IssuedAt: now.UTC(), ExpiresAt: now.UTC().Add(headLife),
+		Shared: d.sharedLocked(cluster),
 	}, d.options.Key)
 	if err != nil {
 		return err

@@ -354,6 +354,7 @@ func (h *hub) startFlow(ctx context.Context) error {
 	h.cache.OnRelease(h.orders.ReleaseChanged)
 	h.cache.OnRelease(h.reporter.ReleaseChanged)
 	h.cache.OnRelease(releases.Changed)
+	h.cache.OnCluster(h.orders.ClusterChanged)
 	h.cache.OnCluster(h.reporter.ClusterChanged)
 	h.cache.OnCluster(clusters.Changed)
 	h.cache.OnCluster(releases.ClusterChanged)

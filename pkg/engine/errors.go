@@ -71,12 +71,19 @@ func (e *renderError) Error() string { return e.err.Error() }
 func (e *renderError) Unwrap() error { return e.err }
 
 // ownedByOtherError names the owner found on an object: its mark, and the Release's
-// namespace and name on the hub if it is known here.
-type ownedByOtherError struct{ owner, name string }
+// namespace and name on the hub if it is known here. elsewhere: it may be one of
+// another Cluster of the hub, which stands for the same target.
+type ownedByOtherError struct {
+	owner, name string
+	elsewhere   bool
+}
 
 func (e *ownedByOtherError) Error() string {
 	if e.name != "" {
 		return fmt.Sprintf("belongs to Release %s (%s)", clip(e.name, 100), clip(e.owner, 100))
+	}
+	if e.elsewhere {
+		return fmt.Sprintf("belongs to %q: another Cluster of this hub stands for the same cluster, and it may be a Release there", clip(e.owner, 100))
 	}
 	return fmt.Sprintf("belongs to %q", clip(e.owner, 100))
 }

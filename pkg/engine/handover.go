@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/pkg/manifest"
 	"kumodo.io/convoy/pkg/tunnel"
 )
@@ -49,12 +48,7 @@ func (rn *Runner) callHeirs(from *release) {
 		if r == from {
 			continue
 		}
-		r.mu.Lock()
-		if r.finding.Reason == v1alpha1.ReasonOwnedByOther && !r.retryAt.IsZero() {
-			r.retryAt = r.now()
-			r.wakeLocked()
-		}
-		r.mu.Unlock()
+		r.againNow()
 	}
 }
 

@@ -88,6 +88,10 @@ type Runner struct {
 	// head is what the hub has for this Cluster, Release UID to sequence, as its last
 	// head has proven; nil before the first; guarded by mu.
 	head map[string]int64
+	// headEnds is until when that head proves it, by the hub's clock; shared: another
+	// Cluster of the hub stands for the same target; guarded by mu.
+	headEnds time.Time
+	shared   bool
 
 	// lifeMu guards ctx and group, which are set while the Runner runs.
 	watchMu sync.Mutex
@@ -269,7 +273,8 @@ func (rn *Runner) all() []*release {
 // Head takes what the hub has for this Cluster, by Release UID, as a signed head has
 // just proven. What is here beyond it is unknown to the hub: kept, counted, never
 // deleted for that.
-func (rn *Runner) Head(_ tunnel.Head, orders map[string]int64) {
+func (rn *Runner) Head(head tunnel.Head, orders map[string]int64) {
+	refused := rn.refusedByMark()
 	forgotten := 0
 	for uid := range rn.Have() {
 		if _, known := orders[uid]; !known {
@@ -279,8 +284,14 @@ func (rn *Runner) Head(_ tunnel.Head, orders map[string]int64) {
 	rn.mu.Lock()
 	rn.head = make(map[string]int64, len(orders))
 	maps.Copy(rn.head, orders)
+	rn.headEnds, rn.shared = head.ExpiresAt, head.Shared
 	rn.mu.Unlock()
 	rn.meter.unknown.Set(float64(forgotten))
+	for _, r := range refused {
+		if r.mayClaim() {
+			r.againNow()
+		}
+	}
 }
 
 // Newest gives the newest report of a Release, made now; false if there is none.

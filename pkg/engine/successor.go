@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/pkg/manifest"
 	"kumodo.io/convoy/pkg/tunnel"
 )
@@ -29,8 +30,8 @@ func last(order tunnel.Order) bool {
 // passes says whether an object with that owner passes to r, and from which Release:
 // one of the same name that is on its way out, or unknown to the hub. It also passes
 // when the mark is all that is left of its owner: the hub is ours, but neither has
-// it, as a head has proven, nor do we; from is nil then. And it passes to another
-// Release of the same namespace when its own lists it as orphaned.
+// it, as a head has proven (see mayClaim), nor do we; from is nil then. And it passes
+// to another Release of the same namespace when its own lists it as orphaned.
 //
 // A mark of another hub counts as ours when it was made here: the inventory of the
 // Release that it names has the object by its UID. So it is when the hub has lost its
@@ -46,7 +47,7 @@ func (r *release) passes(owner string, id manifest.Identity, object string) (fro
 	}
 	_, ordered := head[uid]
 	if old == nil {
-		return nil, head != nil && !ordered
+		return nil, !ordered && r.mayClaim()
 	}
 	if old == r {
 		return nil, renamed
@@ -67,6 +68,48 @@ func (r *release) passes(owner string, id manifest.Identity, object string) (fro
 	return old, true
 }
 
+// mayClaim says whether the head proves that a mark of our hub has no owner any more
+// when its Release is neither in the head nor held here. It does not when another
+// Cluster of the hub stands for the same target: the Release may be alive there. Such
+// a Cluster may have joined since the head was made, so that one that is over, or
+// older than the order that wants the object, proves nothing of the kind either.
+func (r *release) mayClaim() bool {
+	r.mu.Lock()
+	sequence := r.order.Sequence
+	r.mu.Unlock()
+	rn := r.runner
+	rn.mu.Lock()
+	head, ends, shared := rn.head, rn.headEnds, rn.shared
+	rn.mu.Unlock()
+	return head != nil && !shared && head[r.uid] >= sequence && (ends.IsZero() || rn.hubTime().Before(ends))
+}
+
+// refusedByMark lists the Releases that were refused objects of others, and may not
+// claim any so far.
+func (rn *Runner) refusedByMark() []*release {
+	var out []*release
+	for _, r := range rn.all() {
+		r.mu.Lock()
+		refused := r.finding.Reason == v1alpha1.ReasonOwnedByOther
+		r.mu.Unlock()
+		if refused && !r.mayClaim() {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// againNow brings the next attempt forward of a Release that was refused objects of
+// others.
+func (r *release) againNow() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.finding.Reason == v1alpha1.ReasonOwnedByOther && !r.retryAt.IsZero() {
+		r.retryAt = r.now()
+		r.wakeLocked()
+	}
+}
+
 // knows says whether a Release has applied an object, by its UID.
 func (r *release) knows(id manifest.Identity, uid string) bool {
 	r.mu.Lock()
@@ -81,6 +124,8 @@ func (rn *Runner) ownedByOther(owner string) error {
 	if uid, ours := strings.CutPrefix(owner, rn.hub+"/"); ours {
 		rn.mu.Lock()
 		other := rn.releases[uid]
+		_, ordered := rn.head[uid]
+		err.elsewhere = other == nil && !ordered && rn.shared
 		rn.mu.Unlock()
 		if other != nil {
 			other.mu.Lock()

@@ -195,6 +195,9 @@ type Head struct {
 	Hash       string    `json:"hash"` // HashOrders over (Release UID, sequence)
 	IssuedAt   time.Time `json:"issuedAt"`
 	ExpiresAt  time.Time `json:"expiresAt"`
+	// Shared: another Cluster of the hub stands for the same target. Then a mark of the
+	// hub whose Release is not in this head may be one of that Cluster's.
+	Shared bool `json:"shared,omitempty"`
 }
 
 // OrderEvent is one line of the orders stream. Exactly one field is set.
