@@ -155,7 +155,7 @@ func start(t *testing.T, barrier string, limits worker.Limits) *worker.Process {
 
 // do gives the data and the text of the last frame.
 func do(ctx context.Context, p *worker.Process, what string, data io.Reader) (out []byte, last string, err error) {
-	err = p.Do(ctx, 10*time.Second, what, data, func(kind worker.Kind, payload []byte) error {
+	err = p.Do(ctx, time.Minute, what, data, func(kind worker.Kind, payload []byte) error {
 		if kind == worker.Data {
 			out = append(out, payload...)
 			return nil
