@@ -52,7 +52,7 @@ var (
 )
 
 // folders of the repository: one for each test, with one ConfigMap.
-var folders = []string{"pair", "revoked", "moved", "ahead", "behind", "jumps"}
+var folders = []string{"pair", "revoked", "moved", "ahead", "behind", "jumps", "early", "late"}
 
 func TestMain(m *testing.M) {
 	code, err := run(m)
