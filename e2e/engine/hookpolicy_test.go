@@ -186,7 +186,7 @@ func testAnObjectThatBecomesAHookIsLetGoAndOneThatWasOneIsAppliedAgain(t *testin
 	b := newBench(t)
 	ns := b.namespace("becomes")
 	main := configMap(ns, "main", "k", "v")
-	_, r := b.apply("becomes", ns, main+job("work", "labels: {a: b}")+hookMap("rare", "labels: {a: b}"))
+	_, r := b.apply("becomes", ns, main+job("work", "labels: {a: b}")+hookMap("rare", hookOf("PreInstall")))
 	if len(r.Inventory) != 3 {
 		t.Errorf("the inventory has %d", len(r.Inventory))
 	}

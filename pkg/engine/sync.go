@@ -65,6 +65,9 @@ func (r *release) sync(ctx context.Context, order tunnel.Order) error {
 			return r.failSync(ctx, order, err, v1alpha1.ReasonUnknown)
 		}
 	}
+	if err := r.refuseTurned(ctx, p); err != nil {
+		return r.failSync(ctx, order, err, v1alpha1.ReasonUnknown)
+	}
 	if err := r.checkpoint(ctx, order); err != nil {
 		return err
 	}
@@ -271,14 +274,21 @@ func (r *release) intend(p *plan, it *item) *object {
 	if it.unchanged {
 		o.line, o.wave, o.render = it.line, it.wave, p.render
 	}
-	if it.res != nil && o.res != it.res {
-		if o.res != nil {
-			r.runner.untrack(o.res, r, o.id)
-		}
-		o.res, o.version = it.res, it.version
+	// What was applied in another version is read, compared and repaired in that one
+	// until it is applied anew: the server takes what was rendered for it nowhere else.
+	if it.res != nil && o.res != it.res && (!o.applied || o.version == it.version) {
+		r.settleInLocked(o, it)
 	}
 	if o.res != nil {
 		r.runner.track(o.res, r, o, false)
 	}
 	return o
+}
+
+// settleInLocked takes the resource of an item for an object's.
+func (r *release) settleInLocked(o *object, it *item) {
+	if o.res != nil && o.res != it.res {
+		r.runner.untrack(o.res, r, o.id)
+	}
+	o.res, o.version = it.res, it.version
 }

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"kumodo.io/convoy/api/core/v1alpha1"
+)
+
+// hookAnnotations are those by which an object of a render was called a hook, by this
+// hub or by one that did not know them yet.
+var hookAnnotations = []string{v1alpha1.AnnotationHook, "helm.sh/hook", "argocd.argoproj.io/hook"}
+
+// refuseTurned refuses hooks that were ordinary objects of the Release before: as a
+// hook such an object would be deleted to be made anew, or be in nobody's care any
+// more, and neither is what an annotation may do to a workload. Jobs and Pods are work
+// that ends, and what is kept stays; what was called a hook when it was applied has
+// only found somebody who knows what that is.
+func (r *release) refuseTurned(ctx context.Context, p *plan) error {
+	for _, h := range p.hooks {
+		o := r.object(h.id)
+		if o == nil || isRun(h.id) || h.keep {
+			continue
+		}
+		r.mu.Lock()
+		applied, render, line, digest := o.applied && !o.orphaned, o.render, o.line, o.digest
+		r.mu.Unlock()
+		if !applied || render == nil {
+			continue
+		}
+		content, err := r.content(ctx, render, line, digest)
+		if errors.Is(err, ErrNotStored) {
+			content, err = nil, nil // it cannot be told: the safe side is to refuse
+		}
+		if err != nil {
+			return err
+		}
+		if !calledHook(annotationTexts(content)) {
+			h.fail(rejected, exceptionRejected, "is an object of this Release, and as a hook it would be deleted and made anew: "+
+				"give the hook another name, or let the object leave the render first")
+		}
+	}
+	return nil
+}
+
+func calledHook(annotations map[string]string) bool {
+	for _, key := range hookAnnotations {
+		if annotations[key] != "" {
+			return true
+		}
+	}
+	return false
+}
