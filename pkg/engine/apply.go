@@ -124,7 +124,8 @@ func (r *release) applyDone(p *plan, it *item, o *object, live map[string]any, c
 	r.mu.Lock()
 	o.scaling = it.scaling
 	o.line, o.wave, o.digest, o.render = it.line, it.wave, it.digest, p.render
-	o.res, o.version, o.orphaned = it.res, it.version, false
+	r.settleInLocked(o, it)
+	o.orphaned = false
 	o.created = o.created || created
 	r.runner.track(o.res, r, o, true)
 	r.mu.Unlock()
@@ -150,6 +151,7 @@ func (r *release) restoreFirst(ctx context.Context, o *object, it *item) error {
 	due := o.drifted() && !o.missing && o.render != nil && o.digest != it.digest
 	gone := o.entryGone
 	resumed := r.resumed
+	moves := o.res != it.res
 	r.mu.Unlock()
 	if !due || (resumed && !gone) {
 		return nil
@@ -160,6 +162,9 @@ func (r *release) restoreFirst(ctx context.Context, o *object, it *item) error {
 		how = repairEntry
 	}
 	_, err := r.repair(ctx, o, nil, how)
+	if moves && kindGone(err) {
+		return nil // the version that it was applied in is not served any more
+	}
 	if err != nil {
 		return fmt.Errorf("bring back what was applied before: %w", err)
 	}

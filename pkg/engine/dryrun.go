@@ -227,9 +227,19 @@ func (r *release) recognize(it *item, live map[string]any) error {
 			o.created = false
 			r.mu.Unlock()
 		}
-		r.observe(o, live)
+		// In another version it cannot be compared with what was applied.
+		if r.sees(o, it) {
+			r.observe(o, live)
+		}
 	}
 	return nil
+}
+
+// sees says whether an item is read as its object was applied.
+func (r *release) sees(o *object, it *item) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return o.res == nil || o.res == it.res
 }
 
 func (r *release) object(id manifest.Identity) *object {

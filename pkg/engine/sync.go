@@ -80,11 +80,17 @@ func (r *release) sync(ctx context.Context, order tunnel.Order) error {
 	if err := r.preSync(ctx, order, p, changed); err != nil {
 		return r.failHooked(ctx, order, p, err, v1alpha1.ReasonUnknown)
 	}
-	if !p.done(r, render) {
+	done := p.done(r, render)
+	if !done {
 		r.intendAll(p, render)
 		if err := r.save(ctx); err != nil {
 			return r.failSync(ctx, order, err, v1alpha1.ReasonUnknown)
 		}
+	}
+	if done && r.complete(p, order) {
+		// Other rules or terms for what is applied in full: it stays so, whatever health
+		// they find, and no wave of it is left to wait.
+		return r.finishSync(ctx, order, p)
 	}
 	for _, wave := range p.waves {
 		if err := r.applyWave(ctx, order, p, wave, changed); err != nil {
