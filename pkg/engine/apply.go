@@ -161,7 +161,7 @@ func (r *release) restoreFirst(ctx context.Context, o *object, it *item) error {
 	if resumed {
 		how = repairEntry
 	}
-	_, err := r.repair(ctx, o, nil, how)
+	_, err := r.repairNow(ctx, o, nil, how)
 	if moves && kindGone(err) {
 		return nil // the version that it was applied in is not served any more
 	}

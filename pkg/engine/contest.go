@@ -16,6 +16,7 @@ type contest struct {
 	last     time.Time
 	next     time.Time // not before
 	slow     int       // repairs since it was first slowed down
+	raced    int       // repairs in a row that failed because the object kept changing
 	// until then there is a fight, if nothing more happens; zero: there is none.
 	until time.Time
 }

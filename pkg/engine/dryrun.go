@@ -163,6 +163,9 @@ func (r *release) tryOnce(ctx context.Context, order tunnel.Order, p *plan, it *
 			it.force = true
 			continue
 		}
+		if isRace(err) && race+1 < maxRaces {
+			continue
+		}
 		if err != nil {
 			return err
 		}

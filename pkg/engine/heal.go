@@ -86,11 +86,7 @@ func (r *release) healOne(ctx context.Context, o *object, how repairing) {
 	r.dirty = true
 	r.mu.Unlock()
 
-	result, err := r.repair(ctx, o, live, how)
-	if err != nil && ctx.Err() == nil && (apierrors.IsConflict(err) || errors.Is(err, errRaced)) {
-		// It changed meanwhile: what it is now is what counts.
-		result, err = r.repair(ctx, o, nil, how)
-	}
+	result, err := r.repairNow(ctx, o, live, how)
 	if ctx.Err() != nil {
 		return
 	}
@@ -102,6 +98,10 @@ func (r *release) healOne(ctx context.Context, o *object, how repairing) {
 	}
 	before := o.view()
 	defer func() { r.reviewLocked(o, before, now) }()
+	if o.contest.passing(err) {
+		o.contest.next = now.Add(objectRetryMin)
+		return
+	}
 	if err != nil {
 		o.contest.next = now.Add(backoff(o.contest.slow, objectRetryMin, objectRetryMax))
 		o.contest.slow++

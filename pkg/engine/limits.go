@@ -56,12 +56,16 @@ const (
 	// maxRaces is how often one object is looked at again because it changed
 	// between the look and the apply.
 	maxRaces = 8
+	// racesTold is how often in a row that has to end so before it is told.
+	racesTold = 8
 
 	// defaultTimeout of a wave, for orders that say none.
 	defaultTimeout = 5 * time.Minute
 	// goneRecheck is how often an object whose deletion was asked for is looked
 	// at, should its watch event be missed.
 	goneRecheck = 30 * time.Second
+	// leavingAfter is how long a deletion may take before the inventory is told of it.
+	leavingAfter = 3 * time.Second
 
 	// reportEvery is the least time between two reports of a Release that is in
 	// motion. A settled one is said at once.

@@ -160,6 +160,9 @@ func (r *release) lookAtRows(ctx context.Context, rows []*liveRow, end *tunnel.L
 // lookAtRow compares one object with what it would be, and says so in its row.
 func (r *release) lookAtRow(ctx context.Context, row *liveRow) {
 	found, err := r.compare(ctx, row.o)
+	for race := 1; race < maxRaces && isRace(err) && ctx.Err() == nil; race++ {
+		found, err = r.compare(ctx, row.o)
+	}
 	if err != nil {
 		row.line.InSync, row.line.Reason = tunnel.Unknown, reasonOf(err)
 		row.line.Problem = clip("cannot be compared: "+explain(err, isSecret(row.o.id)), maxMessage)
