@@ -5,6 +5,7 @@ package kustomize
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Sentinels. Errors that wrap them name the file that has the fault.
@@ -27,7 +28,8 @@ var (
 	ErrCycle = errors.New("leads back to itself")
 	// ErrTooLarge: a limit of limits.go.
 	ErrTooLarge = errors.New("too large")
-	// ErrPair: an entry of a generator of a Secret that is no pair. It is not repeated.
+	// ErrPair: an entry of a generator, of a Secret or with a file of pairs, that is no
+	// pair. It is not repeated.
 	ErrPair = errors.New("must be KEY=VALUE in UTF-8 (it is not repeated: it may be secret)")
 	// ErrSecretFile: an entry of a generator of a Secret that leads to no file. It is not
 	// repeated.
@@ -44,8 +46,19 @@ func at(file, field string, err error) error {
 	return fmt.Errorf("%s: %s: %w", file, field, err)
 }
 
-// entry names one entry of a field.
-func entry(text string, err error) error { return fmt.Errorf("%q: %w", shown(text), err) }
+// entry names one entry of a field, if it can be the name of a file: what stands in the
+// place of one may be a value, and an address may have a password.
+func entry(text string, err error) error {
+	if scheme, rest, ok := strings.Cut(text, "://"); ok {
+		if at := strings.LastIndex(rest, "@"); at >= 0 {
+			text = scheme + "://..." + rest[at:]
+		}
+	}
+	if strings.ContainsAny(strings.TrimSpace(text), " \t\n{}[]\"'") {
+		return fmt.Errorf("an entry that is no name of a file (it is not repeated: it may be secret): %w", err)
+	}
+	return fmt.Errorf("%q: %w", shown(text), err)
+}
 
 // shown cuts a word of the input to what a message may repeat.
 func shown(text string) string {

@@ -98,6 +98,16 @@ func (n *node) setting(name string, settings map[string]any) error {
 	case version != konfig.BuiltinPluginApiVersion || strings.HasSuffix(kind, "List"):
 		return at(name, "", fmt.Errorf("%q %q: %w", shown(version), shown(kind), ErrPlugin))
 	}
+	if kind == configMapKind {
+		if err := n.paths(name, settings); err != nil {
+			return err
+		}
+		generator, err := generatorOf(name, settings)
+		if err != nil {
+			return err
+		}
+		return n.envs(name, "", generator.KvPairSources)
+	}
 	if kind != secretKind {
 		return n.paths(name, settings)
 	}

@@ -5,7 +5,6 @@ package kustomize
 import (
 	"fmt"
 	"path"
-	"strings"
 	"sync"
 
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -95,18 +94,9 @@ func build(w *walk, folder string) (built resmap.ResMap, err error) {
 }
 
 // failed is the library's answer, in the names of the source and of bounded size. It
-// repeats nothing that a Secret is made of.
+// repeats nothing but names.
 func (w *walk) failed(folder string, err error) error {
-	if w.repeats(err.Error()) {
-		return fmt.Errorf("%s: %w: %s", named(folder), ErrBuild, withheld)
-	}
-	text := strings.ReplaceAll(err.Error(), mount+"/", "")
-	text = strings.ReplaceAll(text, "'"+mount+"'", "'.'")
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > maxMessage {
-		text = strings.ToValidUTF8(text[:maxMessage], "") + "..."
-	}
-	return fmt.Errorf("%s: %w: %s", named(folder), ErrBuild, text)
+	return fmt.Errorf("%s: %w: %s", named(folder), ErrBuild, w.tell(folder, err.Error()))
 }
 
 // named is a folder in a message.

@@ -7,35 +7,28 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/yaml"
 )
 
-// withheld stands for what the library says where that repeats a value of a Secret.
-const withheld = "its words are withheld, since they repeat a value of a secretGenerator"
+// withheld stands for what the library says where that repeats a value.
+const withheld = "its words are withheld, since they repeat values of the source"
 
 // secretGenerator follows the files of a generator of a Secret, and checks its pairs
 // before the library does, which repeats what is no pair. field is empty for one that
 // is a file of settings.
 func (n *node) secretGenerator(file, field string, generator *types.SecretArgs) error {
-	check := func(list string, i, line int, good bool) error {
-		if good {
-			return nil
-		}
-		where := numbered(strings.TrimPrefix(field+"."+list, "."), i, "")
-		if line > 0 {
-			where += ", line " + strconv.Itoa(line)
-		}
-		return at(file, where, fmt.Errorf("secret %q: %w", shown(generator.Name), ErrPair))
-	}
 	for i, literal := range generator.LiteralSources {
 		n.secret(literal)
-		if err := check("literals", i, 0, strings.Index(literal, "=") > 0); err != nil {
-			return err
+		if strings.Index(literal, "=") <= 0 {
+			return at(file, numbered(strings.TrimPrefix(field+".literals", "."), i, ""), fmt.Errorf("secret %q: %w", shown(generator.Name), ErrPair))
 		}
 	}
 	for _, source := range generator.FileSources {
@@ -43,23 +36,59 @@ func (n *node) secretGenerator(file, field string, generator *types.SecretArgs) 
 			n.secret(string(data))
 		}
 	}
-	envs := generator.EnvSources
-	if generator.EnvSource != "" {
-		envs = append(envs[:len(envs):len(envs)], generator.EnvSource)
-	}
-	for i, source := range envs {
+	for _, source := range envsOf(generator.KvPairSources) {
 		data, ok := n.generated(source)
 		if !ok {
 			continue
 		}
-		for line, text := range strings.Split(string(data), "\n") {
+		for text := range strings.Lines(string(data)) {
 			n.secret(text)
-			if err := check("envs", i, line+1, utf8.ValidString(text)); err != nil {
-				return err
+		}
+	}
+	return n.envs(file, field, generator.KvPairSources)
+}
+
+// envs checks the lines of files of pairs. The library takes the value of a line without
+// one out of its environment, of which there is none here: it would be empty, and what
+// was meant for a value would stand in a key.
+func (n *node) envs(file, field string, sources types.KvPairSources) error {
+	for i, source := range envsOf(sources) {
+		data, ok := n.generated(source)
+		if !ok {
+			continue
+		}
+		line := 0
+		for text := range strings.Lines(string(data)) {
+			line++
+			if !isPair(text) {
+				where := fmt.Sprintf("%s: %s, line %d", numbered(strings.TrimPrefix(field+".envs", "."), i, ""), shown(source), line)
+				return at(file, where, ErrPair)
 			}
 		}
 	}
 	return nil
+}
+
+// envsOf are the files of pairs of a generator.
+func envsOf(sources types.KvPairSources) []string {
+	list := slices.Clone(sources.EnvSources)
+	if sources.EnvSource != "" {
+		list = append(list, sources.EnvSource)
+	}
+	return list
+}
+
+// envName is what a key in a file of pairs may be.
+var envName = regexp.MustCompile(`^[-._a-zA-Z][-._a-zA-Z0-9]*$`)
+
+// isPair reports a line of a file of pairs that is one, a remark or empty.
+func isPair(line string) bool {
+	if !utf8.ValidString(line) {
+		return false
+	}
+	line = strings.TrimLeftFunc(strings.TrimPrefix(line, "\ufeff"), unicode.IsSpace)
+	key, _, pair := strings.Cut(line, "=")
+	return line == "" || line[0] == '#' || pair && envName.MatchString(key)
 }
 
 // secretFiles checks that the files of a generator of a Secret are there, before any
@@ -102,7 +131,10 @@ func (n *node) generated(reference string) ([]byte, bool) {
 // secretKind has generators of Secrets whose settings stand in a file.
 const secretKind = "SecretGenerator"
 
-// generatorOf reads the settings of a generator of a Secret.
+// configMapKind has those of ConfigMaps.
+const configMapKind = "ConfigMapGenerator"
+
+// generatorOf reads the settings of a generator of a Secret, or of a ConfigMap.
 func generatorOf(name string, settings map[string]any) (*types.SecretArgs, error) {
 	var generator types.SecretArgs
 	text, err := yaml.Marshal(settings)
@@ -110,7 +142,7 @@ func generatorOf(name string, settings map[string]any) (*types.SecretArgs, error
 		err = yaml.Unmarshal(text, &generator)
 	}
 	if err != nil { // which may repeat a value
-		return nil, at(name, "", fmt.Errorf("%w: settings of a SecretGenerator that cannot be read", ErrBuild))
+		return nil, at(name, "", fmt.Errorf("%w: settings of a generator that cannot be read", ErrBuild))
 	}
 	if metadata, ok := settings["metadata"].(map[string]any); ok && generator.Name == "" {
 		generator.Name, _ = metadata["name"].(string)

@@ -30,6 +30,8 @@ type walk struct {
 	absent manifest.Errors
 	// secrets are texts of generators of Secrets, which no message may repeat.
 	secrets []string
+	// replaced names the replacements.
+	replaced []string
 }
 
 func newWalk(tree *files.Tree) *walk {
@@ -77,7 +79,8 @@ func (w *walk) kustomization(folder string, from place) error {
 	}
 	var k types.Kustomization
 	if err := k.Unmarshal(text); err != nil {
-		return at(file, "", fmt.Errorf("%w: %s", ErrBuild, shown(err.Error())))
+		w.copied[file] = text // what is told of the fault depends on it
+		return at(file, "", fmt.Errorf("%w: %s", ErrBuild, shown(w.tell(folder, err.Error()))))
 	}
 	k.FixKustomization()
 	w.copied[file] = text
@@ -251,6 +254,7 @@ func (n *node) patch(list string, i int, field, text string) error {
 
 func (n *node) replacements(k *types.Kustomization) error {
 	for i, replacement := range k.Replacements {
+		n.replaced = append(n.replaced, n.file+": "+numbered("replacements", i, ""))
 		if replacement.Path == "" {
 			continue
 		}
@@ -264,6 +268,9 @@ func (n *node) replacements(k *types.Kustomization) error {
 func (n *node) generators(k *types.Kustomization) error {
 	for i, generator := range k.ConfigMapGenerator {
 		if err := n.pairs(numbered("configMapGenerator", i, ""), generator.KvPairSources); err != nil {
+			return err
+		}
+		if err := n.envs(n.file, numbered("configMapGenerator", i, ""), generator.KvPairSources); err != nil {
 			return err
 		}
 	}
