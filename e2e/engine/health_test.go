@@ -252,6 +252,90 @@ func testNewRulesWriteNothing(t *testing.T) {
 	}
 }
 
+// TestOtherRulesLeaveWhatIsAppliedApplied: whatever they find of the first wave, the second
+// stays applied, and so does the Release.
+func TestOtherRulesLeaveWhatIsAppliedApplied(t *testing.T) {
+	inModes(t, testOtherRulesLeaveWhatIsAppliedApplied)
+}
+
+func testOtherRulesLeaveWhatIsAppliedApplied(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.serveWidgets()
+	ns := b.namespace("leftapplied")
+	documents := widget("one") + strings.Replace(configMap(ns, "late", "k", "v"), "metadata: {", `metadata: {annotations: {convoy.kumodo.io/sync-wave: "1"}, `, 1)
+	b.apply("leftapplied", ns, documents)
+	kind := func(rule health.Rule) option {
+		rule.Set, rule.Group, rule.Kind = "apps/x", "health.example.test", "Widget"
+		return b.rules(rule)
+	}
+	brief := func(o *tunnel.Order) { o.Policy.TimeoutSeconds = 1 }
+	cases := []struct {
+		name    string
+		options []option
+		status  tunnel.Truth
+		reason  string
+	}{
+		{"a rule that fails", []option{kind(health.Rule{Healthy: "object.status.phase == 'Up'"})}, tunnel.Unknown, "Unknown"},
+		{"a rule that waits", []option{kind(health.Rule{Healthy: "false"})}, tunnel.False, "Progressing"},
+		{"a rule that says Degraded", []option{kind(health.Rule{Degraded: "true"})}, tunnel.False, "Degraded"},
+		{"other terms under that rule", []option{kind(health.Rule{Degraded: "true"}), func(o *tunnel.Order) { o.Policy.Automatic = false }}, tunnel.False, "Degraded"},
+		{"no rules any more", nil, tunnel.True, "Healthy"},
+	}
+	for _, c := range cases {
+		o := b.accept(b.order("leftapplied", ns, documents, append(c.options, brief)...))
+		bad := ""
+		r := b.report(o.Release.UID, c.name+": the end of its operation", func(r tunnel.Report) bool {
+			if r.Sequence != o.Sequence {
+				return false
+			}
+			if r.Applied.Status != tunnel.True || r.InSync.Status != tunnel.True {
+				bad = fmt.Sprintf("applied %+v, in sync %+v", r.Applied, r.InSync)
+			}
+			return r.Settled && r.Operation != nil && r.Operation.Sequence == o.Sequence && r.Operation.FinishedAt != nil
+		})
+		if bad != "" {
+			t.Errorf("%s: %s", c.name, bad)
+		}
+		if r.Healthy.Status != c.status || r.Healthy.Reason != c.reason {
+			t.Errorf("%s: healthy is %+v", c.name, r.Healthy)
+		}
+	}
+}
+
+// TestRulesAreExchangedWhileADeletionWaits: what was said by the old ones is said no more.
+func TestRulesAreExchangedWhileADeletionWaits(t *testing.T) {
+	inModes(t, testRulesAreExchangedWhileADeletionWaits)
+}
+
+func testRulesAreExchangedWhileADeletionWaits(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.serveWidgets()
+	ns := b.namespace("exchanged")
+	stuck := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: stuck, finalizers: [exchanged.example.test/hold]}\n---\n"
+	b.apply("exchanged", ns, widget("one")+stuck)
+	ruled := b.rules(health.Rule{Set: "apps/x", Group: "health.example.test", Kind: "Widget", Suspended: "true", Message: "'by a set that goes'"})
+	o := b.accept(b.order("exchanged", ns, widget("one")+stuck, ruled))
+	b.healthy(o, tunnel.Unknown, "Suspended", "by a set that goes")
+	says := func(r tunnel.Report, reason string) bool {
+		return slices.ContainsFunc(r.Exceptions, func(e tunnel.Exception) bool { return e.Reason == reason })
+	}
+	o = b.accept(b.order("exchanged", ns, widget("one"), ruled))
+	b.report(o.Release.UID, "that a deletion waits, judged by the set", func(r tunnel.Report) bool {
+		return r.Sequence == o.Sequence && says(r, "Terminating") && says(r, "Suspended")
+	})
+	o = b.accept(b.order("exchanged", ns, widget("one")))
+	r := b.report(o.Release.UID, "that a deletion waits, judged by no set", func(r tunnel.Report) bool {
+		return r.Sequence == o.Sequence && says(r, "Terminating") && !says(r, "Suspended")
+	})
+	if r.Applied.Status == tunnel.True {
+		t.Errorf("applied is %+v while the deletion waits", r.Applied)
+	}
+	b.edit(configmaps, ns, "stuck", "owner", `{"metadata":{"finalizers":null}}`)
+	b.applied(o)
+}
+
 // TestRulesThatCannotBeHadHoldTheirOrderBack: what runs stays judged and enforced as it is.
 func TestRulesThatCannotBeHadHoldTheirOrderBack(t *testing.T) {
 	t.Parallel()

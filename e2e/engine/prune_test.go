@@ -3,6 +3,7 @@
 package engine_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -138,6 +139,18 @@ data: {k: v}
 		return r.Sequence == o.Sequence && strings.Contains(r.Applied.Message, "ConfigMap pr08-a/middle") && strings.Contains(r.Applied.Message, "pr08.example.test/hold")
 	})
 	b.get(configmaps, ns, "fresh")
+	held := b.report("uid-pr08", "an exception of what the finalizer holds", func(r tunnel.Report) bool {
+		return r.Sequence == o.Sequence && len(r.Exceptions) == 1 && strings.Contains(r.Exceptions[0].Message, "pr08.example.test/hold")
+	})
+	if e := held.Exceptions[0]; e.Reason != "Terminating" || e.Name != "middle" || e.Since.IsZero() {
+		t.Errorf("exception %+v", e)
+	}
+	if held.InSync.Status == tunnel.True || strings.Contains(held.InSync.Message, "is not applied") || !strings.Contains(held.InSync.Message, "deleted") {
+		t.Errorf("in sync is %+v, though all objects of the render are applied", held.InSync)
+	}
+	b.report("uid-pr08", "an inventory that has it Terminating", func(r tunnel.Report) bool {
+		return r.Sequence == o.Sequence && slices.ContainsFunc(r.Inventory, func(e tunnel.InventoryEntry) bool { return e.Name == "middle" && e.Health == "Terminating" })
+	})
 	b.gone(configmaps, "pr08-a", "last")
 	if b.get(configmaps, "pr08-a", "middle").GetDeletionTimestamp() == nil {
 		t.Error("the object with the finalizer is not being deleted")

@@ -30,6 +30,7 @@ type deletion struct {
 type leaving struct {
 	since time.Time
 	why   string // it is still there; empty: its deletion was not asked for yet
+	told  bool   // that it takes long
 }
 
 // deleteObjects deletes objects against the order of waves and kinds. Before a lower
@@ -295,6 +296,15 @@ func (r *release) terminating(o *object, why string, m meta) {
 	defer r.mu.Unlock()
 	if o.leaving == nil {
 		o.leaving = &leaving{since: r.now()}
+	}
+	if !o.leaving.told && m.Deletion != nil && r.now().Sub(o.leaving.since) >= leavingAfter {
+		// The inventory says so too, however long the operation waits for it.
+		o.leaving.told = true
+		r.roughenLocked(o)
+		o.health, o.why = terminating, why
+		r.inventoryNew, r.inventorySent, r.inventoryDue = true, 0, true
+		r.dirty = true
+		r.wakeLocked()
 	}
 	if o.leaving.why == why {
 		return

@@ -100,7 +100,10 @@ func (r *release) buildLocked() tunnel.Report {
 type tally struct {
 	syncTally
 	applied, unseen, moving, bad, unknown, suspended int
-	firstBad, firstMoving, firstSuspended            string
+	// ordered are in the render of the order, and applied from it; stays left it, and are
+	// still to be deleted.
+	ordered, stays                        int
+	firstBad, firstMoving, firstSuspended string
 }
 
 func (r *release) tallyLocked(out *tunnel.Report) tally {
@@ -119,6 +122,11 @@ func (r *release) tallyLocked(out *tunnel.Report) tally {
 			add(o, exceptionOrphaned, "left the render and was not pruned")
 			continue
 		}
+		if o.leaving != nil || o.render != nil && o.render.Objects.Digest != render {
+			if !o.missing {
+				s.stays++
+			}
+		}
 		if o.leaving != nil && o.problem == nil {
 			if o.leaving.why != "" && !o.missing {
 				add(o, exceptionTerminating, o.leaving.why)
@@ -131,6 +139,7 @@ func (r *release) tallyLocked(out *tunnel.Report) tally {
 		}
 		if o.applied && o.render != nil && o.render.Objects.Digest == render && !o.missing {
 			out.Counts.Applied++
+			s.ordered++
 		}
 		if o.applied && !o.seen {
 			s.unseen++
@@ -202,7 +211,14 @@ func (r *release) inSyncLocked(s tally) tunnel.Finding {
 	case whole:
 		return tunnel.Finding{Status: tunnel.Unknown, Reason: v1alpha1.ReasonUnknown, Message: fmt.Sprintf("%d objects not looked at yet", s.unseen)}
 	}
-	return tunnel.Finding{Status: r.finding.Status, Reason: r.finding.Reason, Message: "the ordered render is not applied"}
+	message := "the ordered render is not applied"
+	if r.total > 0 && s.ordered == r.total && s.unseen == 0 {
+		message = "all objects of the ordered render are as they were applied"
+		if s.stays > 0 {
+			message += fmt.Sprintf(", %d that left it are not deleted yet", s.stays)
+		}
+	}
+	return tunnel.Finding{Status: r.finding.Status, Reason: r.finding.Reason, Message: message}
 }
 
 func healthyFinding(s tally, applied, total int) tunnel.Finding {
