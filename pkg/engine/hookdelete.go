@@ -71,7 +71,7 @@ func (r *release) phasePassed(ctx context.Context, hooks []*hook, phase string) 
 	news := false
 	for _, h := range hooks {
 		run := r.lastRunLocked(h.id, phase)
-		if run != nil && run.passed() && run.OnSuccess && !run.Keep && !run.Gone && !run.Doomed {
+		if run != nil && run.passed() && run.OnSuccess && run.mayGo() && !run.Doomed {
 			run.Doomed, news = true, true
 		}
 	}
@@ -126,7 +126,7 @@ func (r *release) deleteRun(ctx context.Context, run *HookRun) error {
 		if err != nil {
 			return err
 		}
-		theirs := run.UID != "" && run.UID != m.UID || m.Annotations[v1alpha1.AnnotationHookRun] != run.Run
+		theirs := run.standsBefore(m.UID) || run.UID != "" && run.UID != m.UID || m.Annotations[v1alpha1.AnnotationHookRun] != run.Run
 		kept := deleteRules{removal: true}.annotated(m.Annotations) != ""
 		if theirs || kept || m.Deletion != nil || m.Annotations[v1alpha1.AnnotationOwner] != r.marks.owner {
 			r.runGone(run)

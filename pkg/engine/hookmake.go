@@ -42,11 +42,12 @@ func (r *release) makeHook(ctx context.Context, order tunnel.Order, h *hook, run
 		pre, force := precondition{create: true}, true
 		if live != nil {
 			annotations := annotationTexts(live)
-			if err := r.mayReplace(h, metaText(live, "uid"), annotations); err != nil {
+			ours, err := r.claim(order, h, metaText(live, "uid"), annotations)
+			if err != nil {
 				return err
 			}
-			force = mayTake(order, annotations)
-			stays := h.inPlace() || annotations[v1alpha1.AnnotationOwner] == "" || deleteRules{removal: true}.annotated(annotations) != ""
+			force = ours || order.Policy.ForceConflicts
+			stays := h.inPlace() || !ours || deleteRules{removal: true}.annotated(annotations) != ""
 			if metaText(live, "deletionTimestamp") != "" || !stays {
 				if err := r.makeRoom(ctx, order, h, o, live, deadline); err != nil {
 					return err
@@ -57,18 +58,51 @@ func (r *release) makeHook(ctx context.Context, order tunnel.Order, h *hook, run
 				return &brokenHook{why: "what an earlier run left is kept, and cannot run again: delete it, or do not annotate it to be kept"}
 			}
 			pre = precondition{uid: metaText(live, "uid"), resourceVersion: metaText(live, "resourceVersion")}
+			if !ours {
+				// Afterwards it carries our marks: that it was there is known by this alone.
+				if err := r.goesOnto(ctx, run, pre.uid); err != nil {
+					return err
+				}
+			}
 		}
 		answer, err := r.applyHook(ctx, order, h, run, content, pre, force)
 		if apierrors.IsConflict(err) && len(conflictsOf(err)) == 0 || classify(err, surroundings{}) == raced {
 			continue
 		}
 		if err != nil {
-			return err
+			return ofHook(err)
 		}
 		r.observe(o, answer)
 		return nil
 	}
 	return errRaced
+}
+
+// goesOnto writes down that the object of a run was there before and was not made by a
+// hook of this Release, before it is applied.
+func (r *release) goesOnto(ctx context.Context, run *HookRun, uid string) error {
+	r.mu.Lock()
+	known := run.Onto == uid
+	run.Onto = uid
+	r.mu.Unlock()
+	if known {
+		return nil
+	}
+	return r.save(ctx)
+}
+
+// ofHook is an error of the apply of a hook's object, with the fields that others
+// manage, if those are in its way.
+func ofHook(err error) error {
+	conflicts := conflictsOf(err)
+	if len(conflicts) == 0 {
+		return err
+	}
+	nobody := func(string) bool { return false }
+	if fields := unforced(conflicts, nil, nobody); fields != nil {
+		return fields
+	}
+	return err
 }
 
 // applyHook sends the object of a run to the server.
@@ -101,7 +135,7 @@ func (r *release) hookMade(ctx context.Context, h *hook, run *HookRun, s *sight)
 	r.mu.Lock()
 	news := s.uid != "" && run.UID != s.uid
 	if news {
-		run.UID = s.uid
+		run.UID, run.Created = s.uid, s.uid != run.Onto
 		for _, old := range r.runs {
 			if old != run && old.Identity == h.id {
 				old.Gone, old.Doomed = true, false
@@ -122,7 +156,11 @@ func (r *release) letGo(ctx context.Context, run *HookRun, seen *object) error {
 	r.mu.Lock()
 	o := r.objects[seen.id]
 	if o != nil {
-		run.Former = o.uid
+		if o.created {
+			run.Former = o.uid
+		} else {
+			run.Onto = o.uid
+		}
 		r.dropLocked(o)
 		r.runner.track(seen.res, r, seen, true)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"kumodo.io/convoy/pkg/manifest"
 	"kumodo.io/convoy/pkg/tunnel"
@@ -86,10 +87,29 @@ func (r *release) failHooked(ctx context.Context, order tunnel.Order, p *plan, c
 	if ctx.Err() != nil || errors.Is(cause, errSuperseded) || errors.Is(cause, errStopped) {
 		return r.failSync(ctx, order, cause, reason)
 	}
+	if r.toldBefore(order, cause) {
+		return r.failSync(ctx, order, cause, reason)
+	}
 	if err := r.syncFailed(ctx, order, p); err != nil {
 		return err
 	}
 	return r.failSync(ctx, order, cause, reason)
+}
+
+// toldBefore says whether a sync ends with a run that was aborted after the hooks for a
+// sync that has failed had run for it, for an earlier order: that it is given up is
+// nothing new to them.
+func (r *release) toldBefore(order tunnel.Order, cause error) bool {
+	var stopped *hookError
+	if !errors.As(cause, &stopped) || !stopped.aborted {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := slices.Index(r.runs, r.lastRunLocked(stopped.id, stopped.phase))
+	return at >= 0 && slices.ContainsFunc(r.runs[at:], func(run *HookRun) bool {
+		return run.Phase == phaseSyncFailed && run.Round == r.runs[at].Round && !run.isOf(order)
+	})
 }
 
 // syncFailed runs the hooks of a sync that has failed. That they fail themselves changes

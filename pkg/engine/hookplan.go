@@ -9,13 +9,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/pkg/manifest"
 	"kumodo.io/convoy/pkg/tunnel"
 )
-
-// errForeignHook: what has the name of a hook's object is not ours to replace.
-var errForeignHook = errors.New("an object of this name is there that no hook of this Release made; delete it, or give the hook another name")
 
 // dryRunHooks tries the objects of all hooks, also of those that this order does not
 // run: one that the server will not have holds the render back as any object does.
@@ -70,9 +66,12 @@ func (r *release) failHook(h *hook, err error, c class) {
 	var owned *ownedByOtherError
 	var outside *outsideError
 	var forbidden *forbiddenError
+	var fields *conflictError
 	switch {
 	case errors.As(err, &owned), errors.Is(err, errForeignHook):
 		h.fail(rejected, exceptionOwned, err.Error())
+	case errors.As(err, &fields):
+		h.fail(conflicting, exceptionConflict, fields.Error())
 	case errors.As(err, &outside), errors.As(err, &forbidden):
 		h.fail(rejected, exceptionRejected, err.Error())
 	case c == deferred:
@@ -97,11 +96,12 @@ func (r *release) tryHookOnce(ctx context.Context, order tunnel.Order, p *plan, 
 	case err != nil:
 		return err
 	default:
-		if err := r.mayReplace(h, m.UID, m.Annotations); err != nil {
+		ours, err := r.claim(order, h, m.UID, m.Annotations)
+		if err != nil {
 			return err
 		}
-		force = mayTake(order, m.Annotations)
-		if !h.inPlace() && m.Annotations[v1alpha1.AnnotationOwner] != "" {
+		force = ours || order.Policy.ForceConflicts
+		if ours && !h.inPlace() {
 			name = clip(name, 63-len(probeSuffix)-3) + probeSuffix
 		}
 	}
@@ -113,13 +113,7 @@ func (r *release) tryHookOnce(ctx context.Context, order tunnel.Order, p *plan, 
 		return err
 	}
 	_, _, err = r.runner.target.tryApply(ctx, *h.res, h.id.Namespace, name, body, force)
-	return err
-}
-
-// mayTake says whether fields of an object that is there are a hook's to take from
-// others: of one that is ours, or as the policy says.
-func mayTake(order tunnel.Order, annotations map[string]string) bool {
-	return annotations[v1alpha1.AnnotationOwner] != "" || order.Policy.ForceConflicts
+	return ofHook(err)
 }
 
 // placeHook finds where the kind of a hook lives, and whether it may be made there.
@@ -136,37 +130,6 @@ func (r *release) placeHook(ctx context.Context, order tunnel.Order, p *plan, h 
 // inPlace says whether the hook's object is changed where it is, rather than deleted
 // and made anew. A Job or a Pod that has run cannot run again.
 func (h *hook) inPlace() bool { return h.keep || !h.before && !isRun(h.id) }
-
-// mayReplace says whether an object of the name of a hook's may be deleted, or changed,
-// for the hook: when it was made by a hook of this Release, by one of a Release of the
-// name that is gone, or was an object of the Release before it became a hook.
-func (r *release) mayReplace(h *hook, uid string, annotations map[string]string) error {
-	owner, byHook := annotations[v1alpha1.AnnotationOwner], annotations[v1alpha1.AnnotationHookRun] != ""
-	switch {
-	case owner == "" && !isRun(h.id):
-		return nil // nobody's: it is taken over as it is
-	case owner == "":
-		return errForeignHook
-	case owner != r.marks.owner:
-		if _, ok := r.passes(owner, h.id, uid); ok && byHook {
-			return nil
-		}
-		return r.runner.ownedByOther(owner)
-	case byHook:
-		return nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if o := r.objects[h.id]; o != nil && o.uid == uid {
-		return nil
-	}
-	for _, run := range r.runs {
-		if run.Identity == h.id && run.Former == uid {
-			return nil
-		}
-	}
-	return errForeignHook
-}
 
 // provide makes what the hooks of a phase cannot be without and only their own render
 // brings: definitions and namespaces that do not exist yet. Nothing that exists is

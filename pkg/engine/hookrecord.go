@@ -55,6 +55,14 @@ type HookRun struct {
 	// Former is the UID of an object that was applied before it became a hook, and that
 	// the run may replace.
 	Former string `json:"former,omitempty"`
+	// Onto is the UID of an object that this Release did not make, and that the hook was
+	// applied to where it is.
+	Onto string `json:"onto,omitempty"`
+	// Created: the object with that UID was made by a hook of this Release. Any other is
+	// never deleted.
+	Created bool `json:"created,omitempty"`
+	// Again: it was aborted, and somebody said afterwards that the hook is to run again.
+	Again bool `json:"again,omitempty"`
 	// OnSuccess: the object goes when the phase has succeeded. Keep: it never goes.
 	OnSuccess bool `json:"onSuccess,omitempty"`
 	Keep      bool `json:"keep,omitempty"`
@@ -110,12 +118,12 @@ func (r *release) restoreHooksLocked(h *Hooks) {
 
 // newRunLocked writes a run down that is about to begin.
 func (r *release) newRunLocked(h *hook, phase string, order tunnel.Order, timeout time.Duration) *HookRun {
-	attempt, former := 1, ""
+	attempt, former, onto := 1, "", ""
 	for _, old := range r.runs {
 		if old.Identity != h.id {
 			continue
 		}
-		former = old.Former
+		former, onto = old.Former, old.Onto
 		if old.isOf(order) {
 			attempt++
 		}
@@ -123,7 +131,7 @@ func (r *release) newRunLocked(h *hook, phase string, order tunnel.Order, timeou
 	now := r.runner.moments.told(r.now())
 	run := &HookRun{
 		Identity: h.id, Version: h.version, Hook: h.called(), Phase: phase, Run: runPrefix(order) + strconv.Itoa(attempt),
-		Round: r.round.Sequence, State: runRunning, OnSuccess: h.onSuccess, Keep: h.keep, Former: former,
+		Round: r.round.Sequence, State: runRunning, OnSuccess: h.onSuccess, Keep: h.keep, Former: former, Onto: onto,
 		StartedAt: now, Deadline: now.Add(timeout),
 	}
 	r.runs = append(r.runs, run)

@@ -79,10 +79,13 @@ func (r *release) leaveHooks(ctx context.Context, order tunnel.Order) error {
 		if run.Gone || run.UID == "" {
 			continue
 		}
-		if isRun(run.Identity) && !run.Keep && run.Phase != phasePostDelete {
+		if isRun(run.Identity) && run.mayGo() && run.Phase != phasePostDelete {
 			run.Doomed = true
 		}
-		if !run.Doomed {
+		switch {
+		case !run.made():
+			r.leaveLocked(fmt.Sprintf("left %s, which was there before a %s hook", run.Identity, run.Phase))
+		case !run.Doomed:
 			r.leaveLocked(fmt.Sprintf("left %s, which a %s hook made", run.Identity, run.Phase))
 		}
 	}

@@ -46,7 +46,7 @@ func (r *release) leaveRoundLocked(order tunnel.Order) {
 
 // stopRunLocked ends a run whose object may still be at work.
 func (r *release) stopRunLocked(run *HookRun, state, message string) {
-	run.Doomed = !run.Keep && !run.Gone
+	run.Doomed = run.mayGo()
 	r.endRunLocked(run, state, message, r.runner.moments.told(r.now()))
 }
 
@@ -70,9 +70,7 @@ func (r *release) actLocked(order tunnel.Order) {
 				r.stopRunLocked(run, runAborted, "aborted: "+run.Message)
 			}
 		case v1alpha1.HookRetry:
-			if run.State == runAborted {
-				run.State = runFailed // such a one is run again
-			}
+			run.Again = run.Again || run.State == runAborted
 		}
 	}
 }

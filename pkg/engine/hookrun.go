@@ -72,7 +72,7 @@ func (r *release) nextRun(order tunnel.Order, h *hook, phase string) (*HookRun, 
 		return run, nil
 	case run.passed():
 		return nil, nil
-	case run.State == runAborted, r.restsLocked(order):
+	case run.State == runAborted && !run.Again, run.State == runFailed && r.restsLocked(order):
 		return nil, newHookError(run)
 	}
 	return r.newRunLocked(h, phase, order, h.timeoutFor(order)), nil
@@ -189,10 +189,11 @@ func (r *release) again(ctx context.Context, order tunnel.Order, p *plan, h *hoo
 	var owned *ownedByOtherError
 	var outside *outsideError
 	var forbidden *forbiddenError
+	var fields *conflictError
 	switch {
 	case errors.Is(cause, errStopped), errors.Is(cause, errSuperseded), ctx.Err() != nil, errors.As(cause, &broken):
 		return cause
-	case errors.Is(cause, errForeignHook), errors.As(cause, &owned), errors.As(cause, &outside), errors.As(cause, &forbidden):
+	case errors.Is(cause, errForeignHook), errors.As(cause, &owned), errors.As(cause, &outside), errors.As(cause, &forbidden), errors.As(cause, &fields):
 		return &brokenHook{why: cause.Error()}
 	}
 	always := func(groupKind, definition) bool { return true }

@@ -3,7 +3,9 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
@@ -39,7 +41,19 @@ func (r *release) againLocked(order tunnel.Order, err error) (time.Duration, boo
 	if r.finding.Status == tunnel.False {
 		r.attempts.failed++
 	}
+	if limit > 0 && retriedByHand(order, err) {
+		limit = 0
+	}
 	return pause, limit < 0 || r.attempts.failed <= limit
+}
+
+// retriedByHand says whether an operation ended with a hook that its order runs once
+// more because a person said so: that is for the one time.
+func retriedByHand(order tunnel.Order, err error) bool {
+	var stopped *hookError
+	return errors.As(err, &stopped) && slices.ContainsFunc(order.Actions, func(action tunnel.HookAction) bool {
+		return v1alpha1.HookAction(action.Action) == v1alpha1.HookRetry && action.Hook == stopped.name
+	})
 }
 
 // giveUpLocked says that an order is not tried again. What it came to stays; a newer

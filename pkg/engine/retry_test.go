@@ -93,3 +93,21 @@ func TestANewerOrderStartsCountingAnew(t *testing.T) {
 		t.Error("each order has its own attempts")
 	}
 }
+
+func TestAHookThatAPersonRetriesRunsOnceForThat(t *testing.T) {
+	stopped := &hookError{phase: phasePreSync, name: "migrate"}
+	try := func(limit int32, hook, action string) bool {
+		r := &release{finding: tunnel.Finding{Status: tunnel.False}}
+		_, again := r.againLocked(tunnel.Order{
+			Verb: tunnel.VerbApply, Sequence: 1, Policy: tunnel.Policy{Retry: &tunnel.Retry{Limit: limit, MinSeconds: 1, MaxSeconds: 1}},
+			Actions: []tunnel.HookAction{{Hook: hook, Run: "0-1", Action: action}},
+		}, stopped)
+		return again
+	}
+	if try(1, "migrate", "retry") {
+		t.Error("it ran once more by itself")
+	}
+	if !try(-1, "migrate", "retry") || !try(1, "other", "retry") || !try(1, "migrate", "abort") {
+		t.Error("another order is not tried again")
+	}
+}
