@@ -92,10 +92,17 @@ func hookObject(raw []byte, p *field.Path) field.ErrorList {
 			Annotations  map[string]any `json:"annotations"`
 		} `json:"metadata"`
 	}
+	// What is no object is named in words of the user, not by what it was read into.
+	if errs := notObjects(raw, p); len(errs) > 0 {
+		return errs
+	}
 	if err := json.Unmarshal(raw, &object); err != nil {
-		return field.ErrorList{field.Invalid(p, "", "must be a Kubernetes object: "+err.Error())}
+		return field.ErrorList{field.Invalid(p, field.OmitValueType{}, "cannot be read as JSON")}
 	}
 	var errs field.ErrorList
+	if kind, ok := object.Kind.(string); ok && strings.HasSuffix(kind, "List") {
+		errs = append(errs, field.Invalid(p.Child("kind"), kind, "must be one object: give each object of a list a hook of its own"))
+	}
 	meta := p.Child("metadata")
 	for _, f := range []struct {
 		at    *field.Path
@@ -120,6 +127,28 @@ func hookObject(raw []byte, p *field.Path) field.ErrorList {
 	for _, key := range sets.List(sets.KeySet(object.Metadata.Annotations)) {
 		if why := barredOfHooks(key); why != "" {
 			errs = append(errs, field.Forbidden(meta.Child("annotations").Key(key), why))
+		}
+	}
+	return errs
+}
+
+// notObjects names what of the object of a hook has to be a map and is not.
+func notObjects(raw []byte, p *field.Path) field.ErrorList {
+	const must = "must be an object"
+	var whole map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &whole); err != nil {
+		return field.ErrorList{field.Invalid(p, field.OmitValueType{}, must)}
+	}
+	meta := p.Child("metadata")
+	var metadata map[string]json.RawMessage
+	if text := whole["metadata"]; len(text) > 0 && json.Unmarshal(text, &metadata) != nil {
+		return field.ErrorList{field.Invalid(meta, field.OmitValueType{}, must)}
+	}
+	var errs field.ErrorList
+	for _, name := range []string{"labels", "annotations"} {
+		var entries map[string]json.RawMessage
+		if text := metadata[name]; len(text) > 0 && json.Unmarshal(text, &entries) != nil {
+			errs = append(errs, field.Invalid(meta.Child(name), field.OmitValueType{}, must))
 		}
 	}
 	return errs

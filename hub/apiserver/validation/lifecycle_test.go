@@ -56,7 +56,12 @@ func TestHooksOfARelease(t *testing.T) {
 		{"a timeout of nothing", func(h *v1alpha1.Hook) { h.Timeout = &metav1.Duration{} }, at("timeout")},
 		{"a timeout of a second and a half", func(h *v1alpha1.Hook) { h.Timeout = &metav1.Duration{Duration: 1500 * time.Millisecond} }, at("timeout")},
 		{"no object", object(""), at("object")},
-		{"an object that is none", object("[]"), at("object")},
+		{"an object that is a list", object("[]"), at("object")},
+		{"an object that is text", object(`"hello"`), at("object")},
+		{"metadata that are text", object(`{"apiVersion":"v1","kind":"Pod","metadata":"a"}`), at("object.metadata")},
+		{"labels and annotations that are none", object(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":[],"annotations":1}}`), at("object.metadata.labels", "object.metadata.annotations")},
+		{"a kind that is a list of objects", object(`{"apiVersion":"v1","kind":"List","metadata":{"name":"a"},"items":[]}`), at("object.kind")},
+		{"a list of one kind", object(`{"apiVersion":"v1","kind":"ConfigMapList","metadata":{"name":"a"}}`), at("object.kind")},
 		{"an object without all that it needs", object("{}"), at("object.apiVersion", "object.kind", "object.metadata.name")},
 		{"an apiVersion that is a number", object(`{"apiVersion":1,"kind":"Pod","metadata":{"name":"a"}}`), at("object.apiVersion")},
 		{"a kind that is a template", object(`{"apiVersion":"v1","kind":"{{ .cluster.kind }}","metadata":{"name":"a"}}`), at("object.kind")},
@@ -115,4 +120,17 @@ func release() *v1alpha1.Release {
 	r.Spec.Source = v1alpha1.SourceReference{Kind: "GitRepository", Name: "app"}
 	v1alpha1.SetReleaseDefaults(r)
 	return r
+}
+
+func TestAnObjectOfAHookThatIsNoneIsNamedInPlainWords(t *testing.T) {
+	for raw, want := range map[string]string{
+		`"hello"`:             "spec.lifecycle.hooks[0].object: Invalid value: must be an object",
+		`{"metadata":"home"}`: "spec.lifecycle.hooks[0].object.metadata: Invalid value: must be an object",
+	} {
+		r := release()
+		r.Spec.Lifecycle.Hooks = []v1alpha1.Hook{aHook(func(h *v1alpha1.Hook) { h.Object.Raw = []byte(raw) })}
+		if got := Release(r).ToAggregate().Error(); got != want {
+			t.Errorf("%s: %s\nwant %s", raw, got, want)
+		}
+	}
 }
