@@ -10,7 +10,9 @@ import (
 // kustomization builds a kustomization and reads what it gave.
 func (r *renderer) kustomization(place string) error {
 	r.begin(place)
-	built, err := kustomize.Render(kustomize.Options{Tree: r.tree, Path: place})
+	built, err := kustomize.Render(kustomize.Options{Tree: r.tree, Path: place, Copied: func(texts []string) {
+		r.copies, r.copied = true, texts
+	}})
 	if err != nil {
 		return err
 	}

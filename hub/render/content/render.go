@@ -47,6 +47,9 @@ type renderer struct {
 	set    *manifest.Set
 	crds   int      // so many objects at the head of set are of a chart's crds folder
 	hidden []string // texts of Secrets, which the names of facts must not show
+	// copies is set when a kustomization copies out of Secrets; copied are their texts.
+	copies bool
+	copied []string
 	// unhooked objects were left out by their annotation of a hook.
 	unhooked int
 }

@@ -72,13 +72,14 @@ type owned struct {
 	keys  map[string]bool // what an author wrote, before the mutations
 }
 
-// own gives what the Secret objects hold, where mutations can copy it: what an author
-// wrote in clear elsewhere is the author's.
+// own gives what the Secret objects hold, where mutations, or replacements and vars of
+// a kustomization, can copy it: what an author wrote in clear elsewhere is the author's.
 func (r *renderer) own() owned {
 	o := owned{keys: map[string]bool{}}
-	if len(r.job.Mutations) == 0 {
+	if len(r.job.Mutations) == 0 && !r.copies {
 		return o
 	}
+	o.texts = slices.Clone(r.copied)
 	for i := range r.set.Objects {
 		if object := &r.set.Objects[i]; isSecret(object) {
 			o.texts = held(o.texts, object)

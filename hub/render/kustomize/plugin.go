@@ -98,6 +98,13 @@ func (n *node) setting(name string, settings map[string]any) error {
 	case version != konfig.BuiltinPluginApiVersion || strings.HasSuffix(kind, "List"):
 		return at(name, "", fmt.Errorf("%q %q: %w", shown(version), shown(kind), ErrPlugin))
 	}
+	if kind == replacementKind {
+		// Its replacements may stand in files of their own.
+		n.copies = true
+		if text, err := yaml.Marshal(settings); err == nil {
+			n.copyingText(string(text))
+		}
+	}
 	if kind == configMapKind {
 		if err := n.paths(name, settings); err != nil {
 			return err
@@ -206,7 +213,11 @@ func (n *node) maybe(key, name, text string) error {
 		return nil
 	}
 	if key == "path" || key == "paths" {
-		return n.yaml(key, reference)
+		if err := n.yaml(key, reference); err != nil {
+			return err
+		}
+		n.copyingText(string(n.copied[place]))
+		return nil
 	}
 	return n.bytes(key, reference)
 }

@@ -21,6 +21,9 @@ type Options struct {
 	Tree *files.Tree
 	// Path of the folder with the kustomization, "" or "." for the source's root.
 	Path string
+	// Copied, if not nil, is told the texts that Secrets hold, of the files and of the
+	// result, when replacements or vars copy out of Secrets. It is not called otherwise.
+	Copied func(texts []string)
 }
 
 // mount is where the source lies in the library's file system. Nothing is above it.
@@ -50,6 +53,13 @@ func Render(o Options) ([]files.File, error) {
 	built, err := build(w, folder)
 	if err != nil {
 		return nil, err
+	}
+	if w.copies && o.Copied != nil {
+		texts, err := w.secretTexts(built)
+		if err != nil {
+			return nil, w.failed(folder, err)
+		}
+		o.Copied(texts)
 	}
 	list := make([]files.File, 0, built.Size())
 	for i, resource := range built.Resources() {

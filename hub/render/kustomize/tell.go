@@ -140,6 +140,7 @@ func (m *message) openNode(node *yaml.Node, steps []string) {
 		if nested(node.Value) && !underSecret(steps) {
 			m.open(node.Value)
 		}
+	case yaml.AliasNode: // what it stands for is looked at where it is written
 	}
 }
 
@@ -246,6 +247,7 @@ func (m *message) repeatsNode(node *yaml.Node, steps []string, spot string, secr
 		if shown && spot != "" && !slices.Contains(m.spots, spot) {
 			m.spots = append(m.spots, spot)
 		}
+	case yaml.AliasNode: // as above
 	}
 	return shown
 }

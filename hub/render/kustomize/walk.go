@@ -32,6 +32,10 @@ type walk struct {
 	secrets []string
 	// replaced names the replacements.
 	replaced []string
+	// copies is set when one of them, or a var, copies out of a Secret; cuts are the parts
+	// of a value that they take.
+	copies bool
+	cuts   []cut
 }
 
 func newWalk(tree *files.Tree) *walk {
@@ -253,6 +257,7 @@ func (n *node) patch(list string, i int, field, text string) error {
 }
 
 func (n *node) replacements(k *types.Kustomization) error {
+	n.copying(k)
 	for i, replacement := range k.Replacements {
 		n.replaced = append(n.replaced, n.file+": "+numbered("replacements", i, ""))
 		if replacement.Path == "" {
@@ -260,6 +265,9 @@ func (n *node) replacements(k *types.Kustomization) error {
 		}
 		if err := n.yaml(numbered("replacements", i, "path"), replacement.Path); err != nil {
 			return err
+		}
+		if name, err := n.resolve("replacements", replacement.Path); err == nil {
+			n.copyingText(string(n.copied[name]))
 		}
 	}
 	return nil
