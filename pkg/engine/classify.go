@@ -5,6 +5,7 @@ package engine
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -144,6 +145,20 @@ func saysUnchangeable(err error) bool {
 	return false
 }
 
+// onlyUnchangeable says whether nothing else is wrong with a change.
+func onlyUnchangeable(err error) bool {
+	var api apierrors.APIStatus
+	if !saysUnchangeable(err) || !errors.As(err, &api) {
+		return false
+	}
+	for _, c := range causes(api.Status()) {
+		if !slices.ContainsFunc(unchangeable, func(words string) bool { return strings.Contains(c.Message, words) }) {
+			return false
+		}
+	}
+	return len(causes(api.Status())) > 0
+}
+
 func decided(s surroundings) class {
 	if s.bringsKind {
 		return deferred
@@ -189,7 +204,7 @@ func explain(err error, secret bool) string {
 	}
 	st := api.Status()
 	if !secret && st.Code != http.StatusUnprocessableEntity {
-		return clip(st.Message, maxMessage)
+		return clip(oneLine(st.Message), maxMessage)
 	}
 	var parts []string
 	for _, c := range causes(st) {
@@ -210,14 +225,26 @@ func explain(err error, secret bool) string {
 		if secret {
 			return string(st.Reason)
 		}
-		return clip(st.Message, maxMessage)
+		return clip(oneLine(st.Message), maxMessage)
 	}
 	return clip(strings.Join(parts, "; "), maxMessage)
 }
 
 // lastClause drops the dump of the whole value that the server puts between the
-// kind of a fault and what is wrong.
+// kind of a fault and what is wrong, or in lines of its own after it.
 func lastClause(message string) string {
+	if first, dump, more := strings.Cut(message, "\n"); more {
+		message = strings.TrimSpace(first)
+		if strings.HasSuffix(message, "{") {
+			// The dump begins in the first line. What is wrong stands before or after it.
+			if i := strings.LastIndex(dump, "}: "); i >= 0 && !strings.Contains(dump[i:], "\n") {
+				return dump[i+3:]
+			}
+			if i := strings.LastIndex(message, ": "); i >= 0 {
+				message = message[:i]
+			}
+		}
+	}
 	if len(message) <= 160 {
 		return message
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"kumodo.io/convoy/pkg/manifest"
 	"kumodo.io/convoy/pkg/tunnel"
 )
@@ -22,7 +24,8 @@ const probeSuffix = "-convoy-probe"
 // not in use), then the change touches a field that cannot be changed.
 func (r *release) tryAnew(ctx context.Context, order tunnel.Order, it *item, content map[string]any, cause error) {
 	message := explain(cause, isSecret(it.id))
-	if err := r.lookAt(ctx, it); err != nil {
+	live, err := r.look(ctx, it)
+	if err != nil {
 		var owned *ownedByOtherError
 		if errors.As(err, &owned) {
 			it.fail(rejected, exceptionOwned, owned.Error())
@@ -37,14 +40,16 @@ func (r *release) tryAnew(ctx context.Context, order tunnel.Order, it *item, con
 	}
 	probe := it.id
 	probe.Name = probeName(it.id.Name)
-	metadata, ok := content["metadata"].(map[string]any)
+	anew := withoutHeld(it.id, content, live)
+	metadata, ok := anew["metadata"].(map[string]any)
 	if !ok {
 		it.fail(rejected, exceptionRejected, message)
 		return
 	}
+	name := metadata["name"]
 	metadata["name"] = probe.Name
-	body, err := r.marks.body(content, probe, precondition{})
-	metadata["name"] = it.id.Name
+	body, err := r.marks.body(anew, probe, precondition{})
+	metadata["name"] = name
 	if err == nil {
 		var made map[string]any
 		made, _, err = r.runner.target.apply(ctx, *it.res, probe.Namespace, probe.Name, body, true, true)
@@ -53,13 +58,75 @@ func (r *release) tryAnew(ctx context.Context, order tunnel.Order, it *item, con
 		}
 	}
 	switch {
+	case err != nil && onlyUnchangeable(cause):
+		// That it cannot be made anew is no other fault of the change: the name may have to
+		// be that of the content, as of a definition. But then it is not deleted.
+		it.fail(invalid, exceptionImmutable, message)
 	case err != nil, !saysUnchangeable(cause):
 		it.fail(rejected, exceptionRejected, message)
 	case order.Policy.Replace && replaceable(it.id) && r.object(it.id) != nil:
 		it.replace = true
+		switch why, kept := r.annotatedToStay(ctx, it, content); {
+		case kept != nil:
+			it.replace = false
+			it.fail(cannotTell, reasonOf(kept), explain(kept, isSecret(it.id)))
+		case why != "":
+			it.replace = false
+			it.fail(invalid, exceptionImmutable, (&keptError{why: why}).Error()+"; "+message)
+		}
 	default:
 		it.fail(invalid, exceptionImmutable, message)
 	}
+}
+
+// withoutHeld is the content of a probe: of a Service without the addresses and ports of
+// the cluster that the live one holds itself, which are free once it is deleted.
+func withoutHeld(id manifest.Identity, content, live map[string]any) map[string]any {
+	if id.Group != "" || id.Kind != "Service" {
+		return content
+	}
+	out, ok := clone(content).(map[string]any)
+	if !ok {
+		return content // it is a map, so this cannot be
+	}
+	spec, ok := out["spec"].(map[string]any)
+	if !ok {
+		return content
+	}
+	has, ok := live["spec"].(map[string]any)
+	if !ok {
+		return content
+	}
+	for _, field := range []string{"clusterIP", "clusterIPs", "healthCheckNodePort"} {
+		// A Service without an address stays one without.
+		if value := plainNumber(spec[field]); reflect.DeepEqual(value, has[field]) && has["clusterIP"] != "None" {
+			delete(spec, field)
+		}
+	}
+	held := map[any]bool{}
+	for _, port := range portsOf(has) {
+		held[port["nodePort"]] = true
+	}
+	for _, port := range portsOf(spec) {
+		if n := plainNumber(port["nodePort"]); n != nil && held[n] {
+			delete(port, "nodePort")
+		}
+	}
+	return out
+}
+
+func portsOf(spec map[string]any) []map[string]any {
+	list, ok := spec["ports"].([]any)
+	if !ok {
+		return nil
+	}
+	var ports []map[string]any
+	for _, item := range list {
+		if port, ok := item.(map[string]any); ok {
+			ports = append(ports, port)
+		}
+	}
+	return ports
 }
 
 // probeName is a name that is not in use and that every kind allows.
@@ -110,6 +177,34 @@ func frozenFields(live, made map[string]any) []string {
 		}
 	}
 	return fields
+}
+
+// annotatedToStay says which annotation keeps an object from being deleted to be made
+// anew: where it lives, as it was applied last, or as it is to be applied now.
+func (r *release) annotatedToStay(ctx context.Context, it *item, content map[string]any) (string, error) {
+	var rules deleteRules
+	if why := rules.annotated(annotationTexts(content)); why != "" {
+		return why, nil
+	}
+	m, err := r.runner.target.look(ctx, *it.res, it.id.Namespace, it.id.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	if why := rules.annotated(m.Annotations); why != "" {
+		return why, nil
+	}
+	o := r.object(it.id)
+	if o == nil {
+		return "", nil
+	}
+	rendered, err := r.renderedKeeps(ctx, []*object{o}, rules)
+	if err != nil || rendered[o] == "" {
+		return "", err
+	}
+	return rendered[o] + ", as it was applied", nil
 }
 
 // replaceable says whether an object may be deleted to be made anew, should the

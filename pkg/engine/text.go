@@ -35,3 +35,11 @@ func joinFields(fields []string) string {
 func ptrTo[T any](v T) *T { return &v }
 
 func uidOf(s string) types.UID { return types.UID(s) }
+
+// oneLine puts what stands in many lines into one.
+func oneLine(s string) string {
+	if !strings.ContainsAny(s, "\r\n") {
+		return s
+	}
+	return strings.Join(strings.Fields(s), " ")
+}
