@@ -127,6 +127,8 @@ const (
 	// degradedAfter is how long an object has to be Degraded before that is said, unless
 	// it says itself that it has failed for good; until then it is Progressing.
 	degradedAfter = 5 * time.Second
+	// graceMost is how much longer that may take where its kind needs it.
+	graceMost = 2 * time.Minute
 	// An object that stopped being healthy maxFalls times within fallWindow, and not by a
 	// change of its specification, is healthy again when it was for healthyAfter.
 	maxFalls     = 3

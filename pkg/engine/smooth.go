@@ -41,7 +41,15 @@ func (s *smooth) falling(now time.Time) bool {
 func (s *smooth) shown(told health, now time.Time) (health, string, time.Time) {
 	switch {
 	case s.raw.State == degraded && !s.raw.Final && told != degraded:
-		if due := s.since.Add(degradedAfter); now.Before(due) {
+		due := s.since.Add(degradedAfter)
+		if grace := s.raw.Grace; grace.After(due) {
+			due = grace
+		}
+		// Whatever its clock says, it has no more time than that.
+		if most := s.since.Add(graceMost); due.After(most) {
+			due = most
+		}
+		if now.Before(due) {
 			return progressing, s.raw.Message, due
 		}
 	case s.raw.State == healthy && s.falling(now):

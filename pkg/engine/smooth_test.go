@@ -204,3 +204,53 @@ func TestASuspendedObjectIsNeitherHealthyNorFailed(t *testing.T) {
 		})
 	}
 }
+
+// TestAnAutoscalerHasTheTimeThatAMetricsServerNeeds: told as Degraded when its condition is
+// two minutes old, at once when it has no date, and no later for a date that is to come.
+func TestAnAutoscalerHasTheTimeThatAMetricsServerNeeds(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		changed string
+		due     time.Duration
+	}{
+		"a fresh condition":         {start.Format(time.RFC3339), 2 * time.Minute},
+		"one of a minute ago":       {start.Add(-time.Minute).Format(time.RFC3339), time.Minute},
+		"one of long ago":           {start.Add(-time.Hour).Format(time.RFC3339), degradedAfter},
+		"one without a date":        {"", degradedAfter},
+		"one of a clock that leads": {start.Add(time.Hour).Format(time.RFC3339), graceMost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rn, _ := unstarted(t, start)
+			clock, ok := rn.clock.(*clocktesting.FakeClock)
+			if !ok {
+				t.Fatal("no fake clock")
+			}
+			r := rn.newRelease("r")
+			o := &object{id: manifest.Identity{Group: "autoscaling", Kind: "HorizontalPodAutoscaler", Name: "web"}, applied: true, seen: true}
+			r.objects[o.id] = o
+			condition := map[string]any{"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric"}
+			if c.changed != "" {
+				condition["lastTransitionTime"] = c.changed
+			}
+			v := judged.Judge(map[string]any{
+				"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+				"status": map[string]any{"conditions": []any{condition}},
+			})
+			r.mu.Lock()
+			r.tellLocked(o, v, 1, clock.Now())
+			r.mu.Unlock()
+			clock.Step(c.due - time.Second)
+			r.tell()
+			if o.health != progressing || o.why != "FailedGetResourceMetric" {
+				t.Errorf("a second before, it is told as %s (%q)", o.health, o.why)
+			}
+			clock.Step(time.Second)
+			r.tell()
+			if o.health != degraded {
+				t.Errorf("told as %s (%q), want Degraded", o.health, o.why)
+			}
+		})
+	}
+}

@@ -2,11 +2,14 @@
 
 package health
 
+import "time"
+
 // condition of a status, as far as it is of the usual shape.
 type condition struct {
 	kind, status, reason, message string
 	generation                    int64
-	dated                         bool // it says what generation it is about
+	dated                         bool   // it says what generation it is about
+	changed                       string // when its status did
 }
 
 // conditionsOf lists the conditions of a status. What is of another shape is left out.
@@ -27,6 +30,7 @@ func conditionsOf(o object) []condition {
 			continue
 		}
 		one.generation, one.dated = c.number("observedGeneration")
+		one.changed = c.text("lastTransitionTime")
 		out = append(out, one)
 	}
 	return out
@@ -52,4 +56,13 @@ func (c condition) why() string {
 		return c.message
 	}
 	return c.reason + ": " + c.message
+}
+
+// since gives when the status of a condition changed; zero: it does not say.
+func (c condition) since() time.Time {
+	at, err := time.Parse(time.RFC3339, c.changed)
+	if err != nil {
+		return time.Time{}
+	}
+	return at.UTC()
 }

@@ -27,7 +27,10 @@ func claim(o object) Verdict {
 	case "Bound":
 		return healthy()
 	case "Lost":
-		return failed("its volume %s is lost", o.spec().text("volumeName"))
+		if name := o.spec().text("volumeName"); name != "" {
+			return failed("its volume %s is lost", name)
+		}
+		return failed("its volume is lost, and it does not say which that was")
 	case "Pending", "":
 		notes := o.meta().fields("annotations")
 		switch by := joinedFirst(notes.text(provisioner), notes.text(provisionerBeta)); {
@@ -82,7 +85,11 @@ func autoscaler(o object) Verdict {
 			continue // who sets the replicas to 0 wants no scaling
 		}
 		if c.kind == "AbleToScale" || c.kind == "ScalingActive" {
-			return degraded("%s", c.why())
+			v := degraded("%s", c.why())
+			if since := c.since(); !since.IsZero() {
+				v.Grace = since.Add(metricsWithin)
+			}
+			return v
 		}
 	}
 	if len(conditions) == 0 && o.text("apiVersion") != "autoscaling/v1" {

@@ -2,6 +2,12 @@
 
 package health
 
+import "time"
+
+// metricsWithin is how long an autoscaler may be without the metrics of what it scales, or
+// without that itself: a metrics server has none of pods that were just made.
+const metricsWithin = 2 * time.Minute
+
 // Limits of health rules. They hold at the hub and at the edge.
 const (
 	// MaxDocument is the largest document that is read, in bytes.

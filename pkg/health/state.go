@@ -2,6 +2,8 @@
 
 package health
 
+import "time"
+
 // State of one object.
 type State uint8
 
@@ -55,4 +57,7 @@ type Verdict struct {
 	// Final: the object itself says that it has failed for good, or has been found to be
 	// so for long. A Degraded that is not may be a moment's.
 	Final bool
+	// Grace is until when a Degraded may get better by itself, as the object dates what it
+	// says; zero: it does not.
+	Grace time.Time
 }
