@@ -257,6 +257,44 @@ data: {k: c3dvcmRmaXNo}
 	}
 }
 
+func TestAnObjectThatIsAnnotatedToBeKeptIsNotReplaced(t *testing.T) {
+	inModes(t, testAnObjectThatIsAnnotatedToBeKeptIsNotReplaced)
+}
+
+func testAnObjectThatIsAnnotatedToBeKeptIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("keptanew")
+	frozen := func(name, annotations, value string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", annotations: {" + annotations + "}}\nimmutable: true\ndata: {k: " + value + "}\n---\n"
+	}
+	replace := func(o *tunnel.Order) { o.Policy.Replace = true }
+	const helm, prune, argo = `helm.sh/resource-policy: keep`, `convoy.kumodo.io/prune: "false"`, `argocd.argoproj.io/sync-options: "Prune=false"`
+	for name, c := range map[string]struct{ before, after, live, says string }{
+		"policy": {before: helm, after: helm, says: "helm.sh/resource-policy"},
+		"prune":  {before: prune, after: prune, says: "convoy.kumodo.io/prune"},
+		"argo":   {before: argo, after: argo, says: "sync-options"},
+		"taken":  {before: helm, says: "helm.sh/resource-policy"},
+		"given":  {after: helm, says: "helm.sh/resource-policy"},
+		"live":   {live: `{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`, says: "helm.sh/resource-policy"},
+	} {
+		release := "keptanew-" + name
+		b.apply(release, ns, frozen(name, c.before, "one"), replace)
+		if c.live != "" {
+			b.edit(configmaps, ns, name, "owner", c.live)
+		}
+		uid := b.get(configmaps, ns, name).GetUID()
+		r := b.settled(b.accept(b.order(release, ns, frozen(name, c.after, "two"), replace)))
+		if len(r.Exceptions) != 1 || r.Exceptions[0].Reason != "Immutable" || !strings.Contains(r.Exceptions[0].Message, c.says) ||
+			!strings.Contains(r.Exceptions[0].Message, "keeps it from being deleted") {
+			t.Errorf("%s: exceptions are %+v", name, r.Exceptions)
+		}
+		if got := b.get(configmaps, ns, name); got.GetUID() != uid || data(got, "k") != "one" {
+			t.Errorf("%s: replaced: %v", name, got.Object)
+		}
+	}
+}
+
 func TestPR01TheSameObjectUnderAnotherVersionIsNotPruned(t *testing.T) {
 	inModes(t, testPR01TheSameObjectUnderAnotherVersionIsNotPruned)
 }

@@ -66,6 +66,12 @@ func (r *release) applyItem(ctx context.Context, order tunnel.Order, p *plan, it
 			if err := r.carryNumber(ctx, p, it, content); err != nil {
 				return err
 			}
+			// It may have been annotated since it was tried.
+			if why, err := r.annotatedToStay(ctx, it, content); err != nil {
+				return err
+			} else if why != "" {
+				return &keptError{why: why}
+			}
 			if err := r.deleteForReplace(ctx, order, it); err != nil {
 				return err
 			}

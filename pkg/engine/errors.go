@@ -88,6 +88,13 @@ func (e *ownedByOtherError) Error() string {
 	return fmt.Sprintf("belongs to %q", clip(e.owner, 100))
 }
 
+// keptError: an object is not deleted to be made anew, since an annotation keeps it.
+type keptError struct{ why string }
+
+func (e *keptError) Error() string {
+	return e.why + " keeps it from being deleted and made anew, whatever the policy says"
+}
+
 // outsideError: the object lies outside of the namespaces that this Runner is bound
 // to.
 type outsideError struct {

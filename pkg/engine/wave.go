@@ -147,11 +147,14 @@ func (r *release) applyOne(ctx context.Context, order tunnel.Order, p *plan, it 
 	secret := isSecret(it.id)
 	c := classify(err, p.around(it, order, changed, false))
 	var owned *ownedByOtherError
+	var kept *keptError
 	var fields *conflictError
 	var forbidden *forbiddenError
 	switch {
 	case errors.As(err, &owned):
 		it.fail(rejected, exceptionOwned, owned.Error())
+	case errors.As(err, &kept):
+		it.fail(invalid, exceptionImmutable, kept.Error())
 	case errors.As(err, &fields):
 		it.fail(conflicting, exceptionConflict, fields.Error())
 	case errors.As(err, &forbidden):
