@@ -77,17 +77,19 @@ func testObjectsOfHooksGoAsTheirPolicySays(t *testing.T) {
 	}
 	b.edit(jobs, ns, "work", "somebody", `{"metadata":{"finalizers":null}}`)
 
-	// Nobody's object that is no work is taken over where it is, but for what others say.
+	// Nobody's object that is no work is not taken over either, but by a hook that is
+	// kept: where it is, but for what others say.
 	if _, err := b.plane.KubectlInput(b.ctx, hookMap("shared", "labels: {a: b}"), "apply", "--server-side", "-n", ns, "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
 	uid := b.get(configmaps, ns, "shared").GetUID()
 	shared := func(value string) string {
-		return configMap(ns, "main", "k", "v4") + strings.Replace(hookMap("shared", hookOf("PreSync")), "{k: v}", value, 1)
+		kept := strings.Replace(hookOf("PreSync"), "annotations: {", "annotations: {helm.sh/resource-policy: keep, ", 1)
+		return configMap(ns, "main", "k", "v4") + strings.Replace(hookMap("shared", kept), "{k: v}", value, 1)
 	}
 	b.accept(b.order("policies", ns, shared("{k: other}"), withHooks))
 	b.report("uid-policies", "in conflict", func(r tunnel.Report) bool {
-		return r.Settled && r.Applied.Status == tunnel.False && strings.Contains(r.Applied.Message, `conflict with "kubectl"`)
+		return r.Settled && r.Applied.Reason == "Conflict" && strings.Contains(r.Applied.Message, `ConfigMap policies/shared: data.k managed by "kubectl"`)
 	})
 	b.apply("policies", ns, shared("{k: v}"), withHooks)
 	if got := b.get(configmaps, ns, "shared"); got.GetUID() != uid || got.GetAnnotations()["convoy.kumodo.io/hook-run"] == "" {

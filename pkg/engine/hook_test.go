@@ -364,6 +364,11 @@ func TestHooksOfAFailedSyncDoNotRunOnceMoreForARunThatIsAborted(t *testing.T) {
 	if order.Sequence = 8; !r.toldBefore(order, newHookError(run)) {
 		t.Error("it was told before")
 	}
+	again := r.newRunLocked(p.hooks[0], phasePreSync, applyOrder(7, "sha256:01"), time.Minute)
+	r.stopRunLocked(again, runAborted, "aborted: it failed once more")
+	if !r.toldBefore(order, newHookError(again)) {
+		t.Error("it was told after the first attempt")
+	}
 	if run.State = runFailed; r.toldBefore(order, newHookError(run)) {
 		t.Error("a failure for another order is news")
 	}

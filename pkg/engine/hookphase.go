@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"kumodo.io/convoy/pkg/manifest"
 	"kumodo.io/convoy/pkg/tunnel"
@@ -107,9 +108,20 @@ func (r *release) toldBefore(order tunnel.Order, cause error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := slices.Index(r.runs, r.lastRunLocked(stopped.id, stopped.phase))
-	return at >= 0 && slices.ContainsFunc(r.runs[at:], func(run *HookRun) bool {
-		return run.Phase == phaseSyncFailed && run.Round == r.runs[at].Round && !run.isOf(order)
-	})
+	if at < 0 {
+		return false
+	}
+	begun, _, _ := strings.Cut(r.runs[at].Run, "-") // the order that the run was made for
+	for i, run := range r.runs {
+		if run.Phase != phaseSyncFailed || run.Round != r.runs[at].Round || run.isOf(order) {
+			continue
+		}
+		// They run after the first attempt of an order, which need not be the last.
+		if i > at || strings.HasPrefix(run.Run, begun+"-") {
+			return true
+		}
+	}
+	return false
 }
 
 // syncFailed runs the hooks of a sync that has failed. That they fail themselves changes
