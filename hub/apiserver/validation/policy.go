@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -145,7 +146,49 @@ func jsonPointer(pointer string, p *field.Path) field.ErrorList {
 			return field.ErrorList{field.Invalid(p, pointer, "~ stands in it as ~0, and / of a key as ~1")}
 		}
 	}
+	if why := pointsNowhere(pointer); why != "" {
+		return field.ErrorList{field.Invalid(p, pointer, why)}
+	}
 	return nil
+}
+
+// kept are the fields that are never left to others, or that nothing is applied to.
+var kept = []struct{ path, why string }{
+	{"/apiVersion", "the version of an object is never left to others"},
+	{"/kind", "the kind of an object is never left to others"},
+	{"/metadata/name", "the name of an object is never left to others"},
+	{"/metadata/namespace", "the namespace of an object is never left to others"},
+	{"/metadata/labels/" + v1alpha1.LabelManaged, "the marks of convoy are never left to others"},
+	{"/metadata/annotations/" + v1alpha1.AnnotationOwner, "the marks of convoy are never left to others"},
+	{"/status", "the status of an object is not applied, so it is neither compared nor changed"},
+}
+
+// keyed are the fields of ConfigMaps and Secrets whose keys may look like numbers.
+var keyed = []string{"data", "binaryData", "stringData"}
+
+// pointsNowhere says why a pointer can never leave anything to others; empty: it may.
+func pointsNowhere(pointer string) string {
+	tokens := strings.Split(pointer[1:], "/")
+	for i, token := range tokens {
+		tokens[i] = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+		number, negative := strings.CutPrefix(token, "-")
+		switch {
+		case strings.ContainsFunc(token, unicode.IsControl):
+			return "a control character is in no name of a field"
+		case token == "**":
+			return "** is no pattern: * is any item of one list, and each list on the way has one of its own"
+		case i == 1 && slices.Contains(keyed, tokens[0]): // any name may be a key there
+		case negative && number != "" && strings.Trim(number, "0123456789") == "":
+			return "items of a list count from 0: none has a negative number"
+		}
+	}
+	path := "/" + strings.Join(tokens, "/")
+	for _, k := range kept {
+		if path == k.path || strings.HasPrefix(path, k.path+"/") {
+			return k.why
+		}
+	}
+	return ""
 }
 
 // health checks the names of rule sets.
