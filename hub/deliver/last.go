@@ -20,6 +20,8 @@ type Last struct {
 	ServiceAccount string
 	Allowed        []string
 	Propagation    string
+	// Actions on runs of hooks of the removal, newest last.
+	Actions []tunnel.HookAction
 	// Fence of the inventory that is to be removed; empty: none is known.
 	Fence string
 }
@@ -33,18 +35,22 @@ func LettingGo() Last { return Last{Verb: tunnel.VerbRelease} }
 func (l Last) put(order *tunnel.Order) {
 	order.ServiceAccount, order.Fence = l.ServiceAccount, l.Fence
 	order.Policy.Allowed, order.Policy.Propagation = l.Allowed, l.Propagation
+	order.Actions = l.Actions
 	if l.ServiceAccount != "" {
 		order.Requires = append(order.Requires, tunnel.FeatureImpersonate)
 	}
 	if len(l.Allowed) > 0 || l.Propagation != "" {
 		order.Requires = append(order.Requires, tunnel.FeaturePrune)
 	}
+	if len(l.Actions) > 0 {
+		order.Requires = append(order.Requires, tunnel.FeatureHooks)
+	}
 }
 
 func lastOf(order tunnel.Order) Last {
 	return Last{
 		Verb: order.Verb, ServiceAccount: order.ServiceAccount, Fence: order.Fence,
-		Allowed: order.Policy.Allowed, Propagation: order.Policy.Propagation,
+		Allowed: order.Policy.Allowed, Propagation: order.Policy.Propagation, Actions: order.Actions,
 	}
 }
 

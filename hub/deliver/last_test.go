@@ -123,6 +123,24 @@ func TestALastOrderChangesWithWhatItIsToSay(t *testing.T) {
 		if err != nil || other.Sequence <= first.Sequence {
 			t.Errorf("with another account sequence %d after %d, %v", other.Sequence, first.Sequence, err)
 		}
+		skip := []tunnel.HookAction{{Hook: "Job/team/farewell", Run: "9-1", Action: "skip"}}
+		acting := Last{Verb: tunnel.VerbRemove, ServiceAccount: "team:deployer", Fence: "z", Actions: skip}
+		acts, err := f.Bury(t.Context(), r, "c1", acting)
+		if err != nil || acts.Sequence <= other.Sequence || f.LastOrder(r.UID) != acts.Sequence {
+			t.Errorf("with an action sequence %d after %d, %v", acts.Sequence, other.Sequence, err)
+		}
+		if order, err = tunnel.ParseOrder(acts.Signed.Payload); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{tunnel.FeatureRemove, tunnel.FeatureImpersonate, tunnel.FeatureHooks}, order.Requires); diff != "" {
+			t.Errorf("features (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(skip, order.Actions); diff != "" || order.Fence != "z" {
+			t.Errorf("fence %q, actions (-want +got):\n%s", order.Fence, diff)
+		}
+		if again, err := f.Bury(t.Context(), r, "c1", acting); err != nil || again.Sequence != acts.Sequence {
+			t.Errorf("the same once more: sequence %d after %d, %v", again.Sequence, acts.Sequence, err)
+		}
 	})
 }
 

@@ -39,8 +39,11 @@ type Tombstone struct {
 // Says whether the last order says this, whichever inventory it is about.
 func (t *Tombstone) Says(last Last) bool {
 	return t.last.Verb == last.Verb && t.last.ServiceAccount == last.ServiceAccount && t.last.Propagation == last.Propagation &&
-		slices.Equal(t.last.Allowed, last.Allowed)
+		slices.Equal(t.last.Allowed, last.Allowed) && slices.Equal(t.last.Actions, last.Actions)
 }
+
+// Actions on hooks that the last order carries, newest last; not to be changed.
+func (t *Tombstone) Actions() []tunnel.HookAction { return t.last.Actions }
 
 func (t *Tombstone) key() string { return Prefix + string(t.ClusterUID) + "/" + t.Release.UID }
 
@@ -52,6 +55,12 @@ func (d *Deliverer) Buried(release types.UID) (Tombstone, bool) {
 		return *t, true
 	}
 	return Tombstone{}, false
+}
+
+// LastOrder is the sequence of the last order of a Release; 0: it has none.
+func (d *Deliverer) LastOrder(release types.UID) int64 {
+	t, _ := d.Buried(release)
+	return t.Sequence
 }
 
 // Waiting counts the last orders that a Cluster has not carried out.

@@ -175,7 +175,7 @@ func foldAdopted(release *v1alpha1.Release, order tunnel.Order, signed tunnel.Si
 	if order.Sequence <= status.Sequence {
 		return false
 	}
-	o := start(release, now)
+	o := start(release, 0, now)
 	before := status.InputsHash
 	if status.Adopted != nil {
 		before = status.Adopted.InputsHash
@@ -207,7 +207,7 @@ func foldAdopted(release *v1alpha1.Release, order tunnel.Order, signed tunnel.Si
 	o.Ordered, o.Adopted = order.Sequence, order.Sequence
 	status.Conditions = conditions(o)
 	if newest != nil && newest.Sequence == order.Sequence {
-		foldReport(release, newest, now) // it came before the order did
+		foldReport(release, newest, 0, now) // it came before the order did
 	}
 	return true
 }

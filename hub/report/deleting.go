@@ -21,15 +21,16 @@ func SetDeleting(status *v1alpha1.ClusterStatus, message string) {
 	}
 }
 
-// deletingBefore is what the controller last said of a deletion that is under way:
-// a report, or silence, of the agent does not take it back.
-func deletingBefore(release *v1alpha1.Release) *Finding {
+// deletingOf is what is known of a deletion that is under way, nil: none is. What was said
+// of it last stays until somebody knows better: no write, whatever it is about, makes a
+// Release ready that is being deleted.
+func deletingOf(release *v1alpha1.Release) *Finding {
 	if release.DeletionTimestamp == nil {
 		return nil
 	}
 	ready := meta.FindStatusCondition(release.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || ready.Reason != v1alpha1.ReasonDeleting && ready.Reason != v1alpha1.ReasonBlockedOnCluster {
-		return nil
+		return &Finding{metav1.ConditionFalse, v1alpha1.ReasonDeleting, "it is being deleted; its last order is on its way to the agent"}
 	}
 	return &Finding{ready.Status, ready.Reason, ready.Message}
 }

@@ -47,12 +47,15 @@ type Render struct {
 }
 
 // foldOutcome brings an outcome into the status. newest is the report held in
-// memory, or nil.
-func foldOutcome(release *v1alpha1.Release, outcome Outcome, newest *tunnel.Report, now time.Time) error {
+// memory, or nil; last is the sequence of the last order of a Release that is deleted.
+func foldOutcome(release *v1alpha1.Release, outcome Outcome, newest *tunnel.Report, last int64, now time.Time) error {
 	status := &release.Status
-	o := start(release, now)
+	o := start(release, last, now)
 	o.Generation = outcome.Generation
-	o.Rendered, o.Waiting, o.Deleting = outcome.Rendered, outcome.Waiting, outcome.Deleting
+	o.Rendered, o.Waiting = outcome.Rendered, outcome.Waiting
+	if outcome.Deleting != nil {
+		o.Deleting = outcome.Deleting
+	}
 	o.Report = newest
 	if outcome.Render != nil {
 		render := outcome.Render.Status
@@ -93,20 +96,20 @@ func foldOutcome(release *v1alpha1.Release, outcome Outcome, newest *tunnel.Repo
 		status.HeldDeletion = nil
 	}
 	status.ObservedGeneration = outcome.Generation
-	o.Ordered, o.Adopted = status.Sequence, adoptedBy(status)
+	o.Ordered, o.Adopted = max(o.Ordered, status.Sequence), adoptedBy(status)
 	o.AppliedInFull = status.AppliedRef != "" && status.AppliedRef == orderOf(status).digest()
 	status.Conditions = conditions(o)
 	return nil
 }
 
 // foldReport brings an agent's report into the status.
-func foldReport(release *v1alpha1.Release, report *tunnel.Report, now time.Time) {
+func foldReport(release *v1alpha1.Release, report *tunnel.Report, last int64, now time.Time) {
 	status := &release.Status
 	order := orderOf(status)
 	if report.Sequence > 0 && report.AppliedRef != "" {
 		status.AppliedRef = clip(report.AppliedRef, maxName)
 	}
-	o := start(release, now)
+	o := start(release, last, now)
 	o.Report = report
 	o.Waiting = heldBackBefore(status)
 	o.AppliedInFull = status.AppliedRef != "" && status.AppliedRef == order.digest()
@@ -131,28 +134,35 @@ func foldReport(release *v1alpha1.Release, report *tunnel.Report, now time.Time)
 }
 
 // foldSilence gives Unknown to what only the agent can know.
-func foldSilence(release *v1alpha1.Release, silence Silence, now time.Time) {
+func foldSilence(release *v1alpha1.Release, silence Silence, last int64, now time.Time) {
 	status := &release.Status
-	o := start(release, now)
+	o := start(release, last, now)
 	o.Waiting = heldBackBefore(status)
 	o.AppliedInFull = status.AppliedRef != "" && status.AppliedRef == orderOf(status).digest()
 	if status.LastReportedAt != nil {
 		silence.LastReport = status.LastReportedAt.Time
 	}
-	o.Silent, o.Deleting = &silence, deletingBefore(release)
+	o.Silent = &silence
 	status.Conditions = conditions(o)
 }
 
-// start fills in what is known from the stored status alone.
-func start(release *v1alpha1.Release, now time.Time) observed {
+// start fills in what is known from the stored status alone. The last order of a Release
+// that is deleted is the hub's own, though no status records it: an agent that holds it
+// is not ahead of the hub.
+func start(release *v1alpha1.Release, last int64, now time.Time) observed {
 	status := &release.Status
+	ordered := status.Sequence
+	if release.DeletionTimestamp != nil {
+		ordered = max(ordered, last)
+	}
 	return observed{
 		At:                 metav1.NewTime(now.Truncate(time.Second)),
 		Generation:         status.ObservedGeneration,
 		PreviousGeneration: status.ObservedGeneration,
 		Previous:           status.Conditions,
-		Ordered:            status.Sequence,
-		PreviousOrdered:    status.Sequence,
+		Ordered:            ordered,
+		PreviousOrdered:    ordered,
+		Deleting:           deletingOf(release),
 		Adopted:            adoptedBy(status),
 	}
 }

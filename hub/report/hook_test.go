@@ -30,7 +30,7 @@ func TestRunsOfHooksAndHeldDeletionsStandInTheStatus(t *testing.T) {
 		})
 		report.Held.Objects = append(report.Held.Objects, "ConfigMap team/a")
 	}
-	foldReport(release, report, now)
+	foldReport(release, report, 0, now)
 	status := &release.Status
 	at := metav1.NewTime(now)
 	want := v1alpha1.HookRun{
@@ -48,19 +48,19 @@ func TestRunsOfHooksAndHeldDeletionsStandInTheStatus(t *testing.T) {
 	}
 
 	// What a report says nothing of stays; what is held no more is gone.
-	foldReport(release, &tunnel.Report{Sequence: 7, Applied: tunnel.Finding{Status: tunnel.True, Reason: "Applied"}}, now)
+	foldReport(release, &tunnel.Report{Sequence: 7, Applied: tunnel.Finding{Status: tunnel.True, Reason: "Applied"}}, 0, now)
 	if len(status.Hooks) != maxHooks || status.HeldPrune != nil {
 		t.Errorf("%d runs, heldPrune %+v", len(status.Hooks), status.HeldPrune)
 	}
 	// A report about another order does not know what this one holds.
-	foldReport(release, report, now)
-	foldReport(release, &tunnel.Report{Sequence: 6, Applied: tunnel.Finding{Status: tunnel.True, Reason: "Applied"}}, now)
+	foldReport(release, report, 0, now)
+	foldReport(release, &tunnel.Report{Sequence: 6, Applied: tunnel.Finding{Status: tunnel.True, Reason: "Applied"}}, 0, now)
 	if status.HeldPrune == nil {
 		t.Error("an older order took it away")
 	}
 	// The next order has nothing to confirm yet.
 	order := func(int64) (v1alpha1.OrderStatus, error) { return v1alpha1.OrderStatus{Sequence: 8}, nil }
-	if err := foldOutcome(release, Outcome{Order: order, Confirmation: "c", HookRequest: "h"}, nil, now); err != nil {
+	if err := foldOutcome(release, Outcome{Order: order, Confirmation: "c", HookRequest: "h"}, nil, 0, now); err != nil {
 		t.Fatal(err)
 	}
 	if status.HeldPrune != nil || status.LastConfirmation != "c" || status.LastHookRequest != "h" {
@@ -75,23 +75,23 @@ func TestWhatAnAgentRefusesIsNotTakenForTheHubsOwnRefusal(t *testing.T) {
 	}
 	for _, reason := range []string{v1alpha1.ReasonForbidden, v1alpha1.ReasonSuspended, v1alpha1.ReasonWaitingForWave} {
 		release := &v1alpha1.Release{Status: v1alpha1.ReleaseStatus{Sequence: 7}}
-		foldReport(release, &tunnel.Report{Sequence: 7, Applied: tunnel.Finding{Status: tunnel.False, Reason: reason, Message: "1 object"}}, now)
+		foldReport(release, &tunnel.Report{Sequence: 7, Applied: tunnel.Finding{Status: tunnel.False, Reason: reason, Message: "1 object"}}, 0, now)
 		// The controller has nothing to hold back: what the agent said stays.
-		if err := foldOutcome(release, Outcome{}, nil, now); err != nil {
+		if err := foldOutcome(release, Outcome{}, nil, 0, now); err != nil {
 			t.Fatal(err)
 		}
 		if c := applied(release); c.Reason != reason || !strings.HasSuffix(c.Message, "1 object") {
 			t.Errorf("%s: %+v", reason, c)
 		}
 		// The hub's own goes when the hub takes it back.
-		if err := foldOutcome(release, Outcome{Waiting: &Finding{metav1.ConditionFalse, reason, "by the hub"}}, nil, now); err != nil {
+		if err := foldOutcome(release, Outcome{Waiting: &Finding{metav1.ConditionFalse, reason, "by the hub"}}, nil, 0, now); err != nil {
 			t.Fatal(err)
 		}
-		foldReport(release, &tunnel.Report{Sequence: 7, Applied: tunnel.Finding{Status: tunnel.True, Reason: "Applied"}}, now)
+		foldReport(release, &tunnel.Report{Sequence: 7, Applied: tunnel.Finding{Status: tunnel.True, Reason: "Applied"}}, 0, now)
 		if c := applied(release); c.Message != "by the hub" {
 			t.Errorf("%s: a report took back what the hub said: %+v", reason, c)
 		}
-		if err := foldOutcome(release, Outcome{}, nil, now); err != nil {
+		if err := foldOutcome(release, Outcome{}, nil, 0, now); err != nil {
 			t.Fatal(err)
 		}
 		if c := applied(release); c.Reason == reason {

@@ -41,6 +41,7 @@ type hub struct {
 	asked    []types.UID
 	events   []string
 	taken    []string
+	last     map[types.UID]int64
 	key      ed25519.PrivateKey
 	reporter *Reporter
 }
@@ -160,6 +161,12 @@ func (h *hub) Refused(_ context.Context, cluster, release types.UID, sequence in
 	defer h.mu.Unlock()
 	h.refused = append(h.refused, fmt.Sprintf("%s %s %d with %d objects", cluster, release, sequence, len(inventory)))
 	return nil
+}
+
+func (h *hub) LastOrder(release types.UID) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.last[release]
 }
 
 func (h *hub) Verify(signed tunnel.Signed) (tunnel.Order, error) {

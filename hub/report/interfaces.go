@@ -60,6 +60,8 @@ type LastOrders interface {
 	// Refused tells that the agent did not accept an order, and what it has applied if it
 	// said so.
 	Refused(ctx context.Context, clusterUID, releaseUID types.UID, sequence int64, inventory []tunnel.InventoryEntry) error
+	// LastOrder is the sequence of the one that a Release has; 0: it has none.
+	LastOrder(releaseUID types.UID) int64
 }
 
 // Orders keeps the orders of each Cluster.

@@ -236,10 +236,11 @@ func (r *Reporter) writeReport(ctx context.Context, uid types.UID, report *tunne
 			return err
 		}
 	}
+	last := r.options.Orders.LastOrder(uid)
 	err := r.writeRelease(ctx, release, releaseChange{
 		onlyConditions: !report.Settled,
 		fold: func(next *v1Release) error {
-			foldReport(next, report, r.clock.Now())
+			foldReport(next, report, last, r.clock.Now())
 			return nil
 		},
 		reported: true,

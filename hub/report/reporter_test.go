@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -296,6 +297,39 @@ func TestADeletionNamesWhatBlocksIt(t *testing.T) {
 	})
 }
 
+func TestADeletionIsToldFromTheFirstWriteOnAndItsLastOrderIsTheHubsOwn(t *testing.T) {
+	inside(t, func(t *testing.T, h *hub) {
+		key := h.ordered(t, "web")
+		h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 3)})
+		equal(t, "before", "True Ready", ready(t, h, key))
+		r, _ := h.Release(key)
+		deleted := r.DeepCopy()
+		now := metav1.Now()
+		deleted.DeletionTimestamp = &now
+		h.add("Release", deleted)
+		h.mu.Lock()
+		h.last = map[types.UID]int64{"uid-web": 11}
+		h.mu.Unlock()
+		// Whatever is written first, it is not ready any more.
+		if err := h.reporter.Release(t.Context(), key, deleted.UID, Outcome{Generation: 1}); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "at first", "False Deleting", ready(t, h, key))
+		h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 4, func(r *tunnel.Report) {
+			r.Sequence = 11
+			r.Applied = tunnel.Finding{Status: tunnel.False, Reason: "HookFailed", Message: "the hook farewell failed"}
+		})})
+		r, _ = h.Release(key)
+		applied := meta.FindStatusCondition(r.Status.Conditions, "Applied")
+		equal(t, "applied", "False HookFailed the hook farewell failed", string(applied.Status)+" "+applied.Reason+" "+applied.Message)
+		equal(t, "meanwhile", "False Deleting", ready(t, h, key))
+		// One that is newer than all that the hub has is still told.
+		h.reporter.Observe(t.Context(), edge, []tunnel.Report{report("web", 5, func(r *tunnel.Report) { r.Sequence = 12 })})
+		r, _ = h.Release(key)
+		equal(t, "ahead", "HubBehind", meta.FindStatusCondition(r.Status.Conditions, "Applied").Reason)
+	})
+}
+
 func TestASourceIsWrittenOnlyWhenThereIsNews(t *testing.T) {
 	for _, object := range []sourcev1alpha1.Source{
 		&sourcev1alpha1.GitRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "apps", UID: "g1", Generation: 1}},
@@ -338,7 +372,7 @@ func TestNothingThatAnAgentSendsMakesAStatusThatIsRefused(t *testing.T) {
 		r.Operation = &tunnel.Operation{Type: long, Phase: "", Message: long}
 	})
 	release := &corev1alpha1.Release{Status: corev1alpha1.ReleaseStatus{Sequence: 10}}
-	foldReport(release, &r, time.Now())
+	foldReport(release, &r, 0, time.Now())
 	body, err := json.Marshal(release)
 	if err != nil {
 		t.Fatal(err)

@@ -69,7 +69,7 @@ func foldReset(release *v1alpha1.Release, now time.Time) {
 	status := &release.Status
 	status.AppliedRef, status.Objects, status.Exceptions, status.MoreExceptions = "", v1alpha1.ObjectCounts{}, nil, 0
 	status.LastOperation, status.LastReportedAt = nil, nil
-	o := start(release, now)
+	o := start(release, 0, now)
 	o.Reset = true
 	status.Conditions = conditions(o)
 }

@@ -105,8 +105,9 @@ func (r *Reporter) sweep(ctx context.Context, key types.NamespacedName, limiter 
 		if err := limiter.Wait(ctx); err != nil {
 			return err
 		}
+		last := r.options.Orders.LastOrder(release.UID)
 		err := r.writeRelease(ctx, release, releaseChange{fold: func(next *v1Release) error {
-			foldSilence(next, silence, r.clock.Now())
+			foldSilence(next, silence, last, r.clock.Now())
 			return nil
 		}})
 		switch {

@@ -123,10 +123,11 @@ func (r *Reporter) Release(ctx context.Context, key types.NamespacedName, uid ty
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
+	last := r.options.Orders.LastOrder(uid)
 	return r.writeRelease(ctx, cached, releaseChange{
 		certain: outcome.Order != nil,
 		fold: func(next *v1Release) error {
-			return foldOutcome(next, outcome, r.newest(uid), r.clock.Now())
+			return foldOutcome(next, outcome, r.newest(uid), last, r.clock.Now())
 		},
 	})
 }

@@ -5,6 +5,7 @@ package release
 import (
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/clock"
 
@@ -20,6 +21,9 @@ func tableConvertor(c clock.PassiveClock) rest.TableConvertor {
 		}},
 		column{Name: "Ready", Description: "Whether it is rendered, applied, in sync and healthy.", Cell: func(r *v1alpha1.Release) any {
 			status, _, _ := table.Condition(r.Status.Conditions, v1alpha1.ConditionReady)
+			if r.DeletionTimestamp != nil && status == string(metav1.ConditionTrue) {
+				return string(metav1.ConditionFalse) // as the next write says
+			}
 			return status
 		}},
 		column{Name: "Status", Description: "Why it is or is not ready.", Cell: func(r *v1alpha1.Release) any {

@@ -32,7 +32,7 @@ func (r *Reconciler) delete(ctx context.Context, key types.NamespacedName, relea
 	}
 	grave, err := r.bury(ctx, key, release)
 	if err != nil && !errors.Is(err, deliver.ErrNothingOrdered) {
-		return reconcile.Result{}, err
+		return reconcile.Result{}, errors.Join(err, r.deleting(ctx, key, release, "", nil))
 	}
 	if err == nil && grave.Verb == tunnel.VerbRemove && !grave.Done {
 		cluster, ok := r.Cache.Cluster(types.NamespacedName{Namespace: key.Namespace, Name: release.Spec.ClusterRef.Name})
@@ -111,7 +111,21 @@ func (r *Reconciler) removal(release *v1alpha1.Release) deliver.Last {
 		policy.Namespace = ordered.Policy.Namespace
 	}
 	last.ServiceAccount, last.Allowed, last.Propagation = accountOf(release, policy.Namespace), policy.Allowed, policy.Propagation
+	last.Actions = r.actions(release)
 	return last
+}
+
+// actions on hooks that a remove order carries: what the one before did, since the agent
+// may not have seen it, and what is asked for now. Each names one run, and does nothing
+// a second time.
+func (r *Reconciler) actions(release *v1alpha1.Release) []tunnel.HookAction {
+	grave, _ := r.Graves.Buried(release.UID)
+	before := grave.Actions()
+	action, ok := readAction(requested(release).hook)
+	if !ok || len(before) > 0 && before[len(before)-1] == action {
+		return before
+	}
+	return merged(deliver.Once{Actions: before}, deliver.Once{Actions: []tunnel.HookAction{action}}).Actions
 }
 
 // verb is remove only when it is certain that somebody meant this Release. The
@@ -142,11 +156,11 @@ func (r *Reconciler) verb(ctx context.Context, release *v1alpha1.Release) (tunne
 func (r *Reconciler) wait(ctx context.Context, key types.NamespacedName, release *v1alpha1.Release, grave deliver.Tombstone) (reconcile.Result, error) {
 	timeout := time.Duration(policyOf(release, release.Status.Render).TimeoutSeconds) * time.Second
 	if left := timeout - r.Clock.Since(release.DeletionTimestamp.Time); left > 0 {
-		return reconcile.Result{RequeueAfter: left}, nil
+		return reconcile.Result{RequeueAfter: left}, r.deleting(ctx, key, release, requested(release).hook, nil)
 	}
 	message := fmt.Sprintf("the agent of Cluster %q has not carried out the remove order %d%s; set spec.deletionPolicy.keepWorkloads to let go without it",
 		release.Spec.ClusterRef.Name, grave.Sequence, obstacle(&release.Status))
-	return reconcile.Result{RequeueAfter: lastBackoff}, r.deleting(ctx, key, release, v1alpha1.ReasonDeleting, message)
+	return reconcile.Result{RequeueAfter: lastBackoff}, r.deleting(ctx, key, release, requested(release).hook, waitsFor(v1alpha1.ReasonDeleting, message))
 }
 
 // obstacle is what the agent has said that its last order waits for; empty when it
@@ -180,14 +194,19 @@ func (r *Reconciler) block(ctx context.Context, key types.NamespacedName, releas
 	message := fmt.Sprintf("Cluster %q is not reachable%s, and the objects are removed when it is back. "+
 		"To let go now: set spec.deletionPolicy.blockOnClusterUnreachable to false, and the removal waits for the cluster alone; or keepWorkloads to true, and nothing is removed",
 		cluster.Name, since)
-	return reconcile.Result{RequeueAfter: blockedPause}, r.deleting(ctx, key, release, v1alpha1.ReasonBlockedOnCluster, message)
+	return reconcile.Result{RequeueAfter: blockedPause}, r.deleting(ctx, key, release, requested(release).hook, waitsFor(v1alpha1.ReasonBlockedOnCluster, message))
 }
 
-// deleting says in the status what a deletion waits for.
-func (r *Reconciler) deleting(ctx context.Context, key types.NamespacedName, release *v1alpha1.Release, reason, message string) error {
+func waitsFor(reason, message string) *report.Finding {
+	return &report.Finding{Status: metav1.ConditionFalse, Reason: reason, Message: message}
+}
+
+// deleting says in the status that a Release is being deleted, and what that waits for;
+// nil: what was said of it stays. hook is the request that the last order has taken in;
+// empty: none.
+func (r *Reconciler) deleting(ctx context.Context, key types.NamespacedName, release *v1alpha1.Release, hook string, waits *report.Finding) error {
 	err := r.Reporter.Release(ctx, key, release.UID, report.Outcome{
-		Generation: release.Status.ObservedGeneration,
-		Deleting:   &report.Finding{Status: metav1.ConditionFalse, Reason: reason, Message: message},
+		Generation: release.Status.ObservedGeneration, HookRequest: hook, Deleting: waits,
 	})
 	if err != nil && !errors.Is(err, report.ErrGone) {
 		return fmt.Errorf("report on %s: %w", key, err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -102,6 +103,41 @@ func TestS6ASilentAgentDoesNotHideThatADeletionIsBlocked(t *testing.T) {
 	s.reachable(false)
 	s.untilCondition("web", "Healthy", "Unknown Disconnected")
 	s.blocked("web")
+}
+
+func TestAnActionOnAHookOfARemovalGoesIntoANewRemoveOrder(t *testing.T) {
+	s := newStage(t)
+	s.reachable(true)
+	r := s.ready("web")
+	s.remove("web")
+	s.untilCondition("web", "Ready", "False Deleting")
+	first, _ := s.orders.Buried(r.UID)
+	asked := "skip/2026-01-01T00:00:00Z/9-1/Job/team/farewell"
+	s.annotated("web", corev1alpha1.AnnotationHookRequested, asked)
+	s.until("web", "an answer", func(r *corev1alpha1.Release) bool { return r.Status.LastHookRequest == asked })
+	second, _ := s.orders.Buried(r.UID)
+	before, err := tunnel.ParseOrder(first.Signed.Payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	order, err := tunnel.ParseOrder(second.Signed.Payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []tunnel.HookAction{{Hook: "Job/team/farewell", Run: "9-1", Action: "skip"}}
+	if diff := cmp.Diff(want, order.Actions); diff != "" || order.Sequence <= before.Sequence || order.Verb != tunnel.VerbRemove || order.Fence != before.Fence {
+		t.Errorf("order %+v after %+v; actions (-want +got):\n%s", order, before, diff)
+	}
+	// It is asked for once more when another hook fails, and what was said before stays.
+	asked = "skip/2026-01-01T00:00:01Z/9-2/Job/team/last"
+	s.annotated("web", corev1alpha1.AnnotationHookRequested, asked)
+	s.until("web", "an answer", func(r *corev1alpha1.Release) bool { return r.Status.LastHookRequest == asked })
+	third, _ := s.orders.Buried(r.UID)
+	if got := third.Actions(); len(got) != 2 || got[1].Run != "9-2" {
+		t.Errorf("actions %+v", got)
+	}
+	s.done(r.UID, third.Sequence)
+	s.untilGone("web")
 }
 
 func TestS6ADeletedNamespaceOrphansUnlessItWasAnnotatedBeforehand(t *testing.T) {
