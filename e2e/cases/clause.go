@@ -42,6 +42,8 @@ func clauses() []clause {
 		of(`repository gains (\S+ \S+ of history) and (\d+) files outside\b`, (*Player).repositoryGrows),
 
 		of(`same chart, (?:but )?app/values\.yaml (?:is )?empty(?: and|,) (?:the )?numbers (?:are )?(in a values file|inline)\b`, (*Player).valuesElsewhere),
+		of(`values\.(\S+) becomes (\S+?)(?: and values\.(\S+) makes Job (\S+) fail)?$`, (*Player).valuesBecome),
+		of(`holder of finalizer (\S+) takes a minute to let the old (\S+) go$`, (*Player).finalizerHolder),
 		of(`(?:Release's )?path becomes (\S+)`, (*Player).pathBecomes),
 		of(`(?:its )?chart becomes (\S+)$`, (*Player).chartBecomes),
 		of(`(?:a )?kustomization includes \.\./(\S+?),`, (*Player).kustomizationIncludes),
