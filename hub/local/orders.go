@@ -87,7 +87,7 @@ func (c *cell) hand(ctx context.Context, s *serving, told map[string]int64) (<-c
 		return changed, errors.New("the head is not over these orders")
 	}
 	if m.clock.Now().Before(parsed.ExpiresAt) {
-		s.runner.Head(parsed, current)
+		s.runner.Head(parsed, current) //nolint:contextcheck // the Runner works in the context of its own run
 	}
 	return changed, nil
 }

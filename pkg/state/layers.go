@@ -70,13 +70,11 @@ func (s *Secrets) PutRender(ctx context.Context, digest string, from io.Reader) 
 	if err := s.readIndex(ctx); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	_, whole := s.index[digest]
-	leftover := s.partial[digest]
-	s.mu.Unlock()
-	if whole {
-		return nil
+	leftover, stored, err := s.beginLayer(ctx, digest)
+	if err != nil || stored {
+		return err
 	}
+	defer s.endLayer(digest)
 	select {
 	case s.puts <- struct{}{}:
 	case <-ctx.Done():
@@ -89,7 +87,7 @@ func (s *Secrets) PutRender(ctx context.Context, digest string, from io.Reader) 
 		}
 	}
 	w := &chunkWriter{ctx: ctx, state: s, digest: digest}
-	err := s.codecs.compress(w, io.LimitReader(from, maxLayer+1))
+	err = s.codecs.compress(w, io.LimitReader(from, maxLayer+1))
 	if err == nil {
 		err = w.close()
 	}
@@ -108,6 +106,36 @@ func (s *Secrets) PutRender(ctx context.Context, digest string, from io.Reader) 
 		s.cache.put(digest, w.only)
 	}
 	return nil
+}
+
+// beginLayer makes the caller the one that stores a layer, after anybody who does so
+// already; and says whether it is stored by then, and what was left of it before.
+func (s *Secrets) beginLayer(ctx context.Context, digest string) (leftover []string, stored bool, err error) {
+	for {
+		s.mu.Lock()
+		_, stored = s.index[digest]
+		busy := s.storing[digest]
+		if !stored && busy == nil {
+			s.storing[digest] = make(chan struct{})
+			leftover = s.partial[digest]
+		}
+		s.mu.Unlock()
+		if stored || busy == nil {
+			return leftover, stored, nil
+		}
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, false, fmt.Errorf("store layer %s: %w", digest, context.Cause(ctx))
+		}
+	}
+}
+
+func (s *Secrets) endLayer(digest string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.storing[digest])
+	delete(s.storing, digest)
 }
 
 // chunkWriter cuts compressed bytes into Secrets. One chunk is held back, since the

@@ -54,6 +54,8 @@ type Secrets struct {
 	// was read. partial names chunks of layers that are not whole.
 	index   map[string]int
 	partial map[string][]string
+	// storing are the layers that somebody stores now; closed when that is over.
+	storing map[string]chan struct{}
 	// written are the releases that have a Secret; inventories the digests of
 	// inventories kept apart, by Release UID.
 	written     map[string]bool
@@ -96,7 +98,7 @@ func NewSecretsShared(shared *Shared, config *rest.Config, namespace string) (*S
 	}
 	return &Secrets{
 		client: c, codecs: shared.codecs, puts: shared.puts, cache: shared.cache,
-		written: map[string]bool{}, inventories: map[string]string{},
+		written: map[string]bool{}, inventories: map[string]string{}, storing: map[string]chan struct{}{},
 	}, nil
 }
 

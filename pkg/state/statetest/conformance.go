@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 
 	"kumodo.io/convoy/pkg/engine"
 	"kumodo.io/convoy/pkg/manifest"
@@ -36,6 +37,7 @@ func Conformance(t *testing.T, fresh func(t *testing.T) (open func() engine.Stat
 		"an inventory of 10,000 objects comes back":                 largeInventory,
 		"a layer comes back byte for byte":                          layerComesBack,
 		"a layer of many chunks comes back after a restart":         largeLayer,
+		"a layer may be put by several at once":                     sameLayerAtOnce,
 		"a layer that was not put is not stored":                    unknownLayer,
 		"a stream that is cut leaves nothing, and can be put again": cutLayer,
 		"retain deletes what is not wanted":                         retain,
@@ -203,6 +205,22 @@ func largeLayer(t *testing.T, open func() engine.State) {
 	d := put(t, open(), content)
 	if !bytes.Equal(read(t, open(), d), content) {
 		t.Error("came back changed")
+	}
+}
+
+func sameLayerAtOnce(t *testing.T, open func() engine.State) {
+	s := open()
+	content := random(700_000)
+	d := digest(content)
+	var group errgroup.Group
+	for range 4 {
+		group.Go(func() error { return s.PutRender(t.Context(), d, bytes.NewReader(content)) })
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatalf("Releases with one render store it at once: %v", err)
+	}
+	if got := read(t, s, d); !bytes.Equal(got, content) {
+		t.Errorf("%d bytes came back", len(got))
 	}
 }
 
