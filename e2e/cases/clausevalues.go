@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -178,10 +179,17 @@ func failJob(ctx context.Context, t *target, namespace, name string, old types.U
 		condition := func(kind string) map[string]any {
 			return map[string]any{"type": kind, "status": "True", "reason": "BackoffLimitExceeded", "message": "it was made to fail", "lastTransitionTime": now}
 		}
+		started, there, err := unstructured.NestedString(job.Object, "status", "startTime")
+		if err != nil {
+			return false, fmt.Errorf("status of Job %s: %w", name, err)
+		}
+		if !there {
+			started = now
+		}
 		body, err := json.Marshal(map[string]any{
 			"metadata": map[string]any{"resourceVersion": job.GetResourceVersion()},
 			"status": map[string]any{
-				"startTime": now, "active": 0, "ready": 0, "terminating": 0, "uncountedTerminatedPods": map[string]any{},
+				"startTime": started, "active": 0, "ready": 0, "terminating": 0, "uncountedTerminatedPods": map[string]any{},
 				"conditions": []any{condition("FailureTarget"), condition("Failed")},
 			},
 		})
