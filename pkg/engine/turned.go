@@ -45,10 +45,14 @@ func (r *release) refuseTurned(ctx context.Context, p *plan) error {
 	return nil
 }
 
+// calledHook says whether annotations name a phase to run in. Argo CD's Sync names
+// none: such an object is an ordinary one of its wave.
 func calledHook(annotations map[string]string) bool {
 	for _, key := range hookAnnotations {
-		if annotations[key] != "" {
-			return true
+		for _, word := range splitWords(annotations[key]) {
+			if word != "Sync" {
+				return true
+			}
 		}
 	}
 	return false
