@@ -36,6 +36,9 @@ type world struct {
 	dir        string
 }
 
+// lives is more than all that the soak form makes in one namespace.
+const lives = 10_000
+
 var shared world
 
 func TestMain(m *testing.M) {
@@ -89,7 +92,8 @@ func run(m *testing.M) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, w.relay.close()) }()
 	w.hub.Etcd = w.relay.Address
-	w.hub.Flags = []string{"--gateway-drain-timeout=0s"}
+	// Every life ends with a removal: more of them than the hub lets go by default.
+	w.hub.Flags = []string{"--gateway-drain-timeout=0s", fmt.Sprintf("--deletion-budget-count=%d", lives)}
 	if err := w.hub.Up(ctx); err != nil {
 		return 1, err
 	}
