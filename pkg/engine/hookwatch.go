@@ -26,7 +26,8 @@ type sight struct {
 	why     string
 	gone    bool
 	// badSince is since when it is Degraded, which may be a moment's; zero: it is not.
-	badSince time.Time
+	// Its kind may need more time to get better, until grace.
+	badSince, grace time.Time
 }
 
 // outcome of a hook's object.
@@ -57,7 +58,7 @@ func (r *release) unsighted(o *object) {
 // observeHook takes in the live state of a hook's object.
 func (r *release) observeHook(o *object, live map[string]any) {
 	uid := metaText(live, "uid")
-	state, why := r.outcomeOf(o.id, live)
+	state, why, grace := r.outcomeOf(o.id, live)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := o.sight
@@ -72,16 +73,23 @@ func (r *release) observeHook(o *object, live map[string]any) {
 	case s.uid != uid:
 		s.gone = true // another took its name
 	case s.outcome == outcomeOpen:
-		switch {
-		case state != outcomeDoubtful:
-			s.outcome, s.badSince = state, time.Time{}
-		case s.badSince.IsZero():
-			s.badSince = r.now()
-		}
-		s.why = why
+		s.take(state, why, grace, r.now())
 		o.rv = parseVersion(metaText(live, "resourceVersion"))
 	}
 	r.wakeLocked()
+}
+
+// take notes what its object says now, as long as nothing final was seen.
+func (s *sight) take(state outcome, why string, grace, now time.Time) {
+	switch {
+	case s.outcome != outcomeOpen:
+		return
+	case state != outcomeDoubtful:
+		s.outcome, s.badSince = state, time.Time{}
+	case s.badSince.IsZero():
+		s.badSince = now
+	}
+	s.why, s.grace = why, grace
 }
 
 // vanishedHook takes in that a hook's object is gone; an empty uid: a list had none.
@@ -99,30 +107,34 @@ func (r *release) vanishedHook(o *object, uid string) {
 }
 
 // outcomeOf says whether the object of a hook has done what it is there for: a Job or a
-// Pod when it has ended, any other when it is healthy.
-func (r *release) outcomeOf(id manifest.Identity, live map[string]any) (outcome, string) {
+// Pod when it has ended, any other when it is healthy. One that looks as if it had failed
+// may get better until the time given at least.
+func (r *release) outcomeOf(id manifest.Identity, live map[string]any) (outcome, string, time.Time) {
+	var none time.Time
 	switch {
 	case id.Group == "batch" && id.Kind == "Job":
-		return jobOutcome(live)
+		state, why := jobOutcome(live)
+		return state, why, none
 	case id.Group == "" && id.Kind == "Pod":
-		return podOutcome(live)
+		state, why := podOutcome(live)
+		return state, why, none
 	}
 	if metaText(live, "deletionTimestamp") != "" {
-		return outcomeOpen, "is being deleted" + finalizersOf(live)
+		return outcomeOpen, "is being deleted" + finalizersOf(live), none
 	}
 	v := r.judge(live)
 	why := clip(v.Message, maxMessage)
 	switch v.State {
 	case healthy:
-		return outcomeDone, ""
+		return outcomeDone, "", none
 	case degraded:
 		if v.Final {
-			return outcomeFailed, why
+			return outcomeFailed, why, none
 		}
-		return outcomeDoubtful, why
+		return outcomeDoubtful, why, v.Grace
 	case healthUnknown, progressing, suspended, terminating:
 	}
-	return outcomeOpen, because("is "+v.State.String(), why)
+	return outcomeOpen, because("is "+v.State.String(), why), none
 }
 
 // verdictLocked is what a sight says by now, and when it may say more by itself; zero:
@@ -131,7 +143,7 @@ func (s *sight) verdictLocked(now time.Time) (outcome, time.Time) {
 	if s.outcome != outcomeOpen || s.badSince.IsZero() {
 		return s.outcome, time.Time{}
 	}
-	due := s.badSince.Add(degradedAfter)
+	due := doubtedUntil(s.badSince, s.grace)
 	if now.Before(due) {
 		return outcomeOpen, due
 	}

@@ -32,6 +32,8 @@ type Record struct {
 	Rules *Rules `json:"rules,omitempty"`
 	// Held are deletions that wait to be confirmed; all else of their order is applied.
 	Held *tunnel.HeldPrune `json:"held,omitempty"`
+	// Attempts that failed for Order, where it allows only some.
+	Attempts *Attempts `json:"attempts,omitempty"`
 }
 
 // Rules names a layer of health rules, none for the built-in ones, and what they read.

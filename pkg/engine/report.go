@@ -299,7 +299,7 @@ func (r *release) save(ctx context.Context) error {
 		UID: r.uid, Release: r.ref, Order: r.signed, Applied: r.applied, Attempt: r.attempt,
 		Done: r.done, Rules: r.rulesInUseLocked(), Counter: r.reserved, Operation: r.runner.moments.operation(r.op), Inventory: make([]Entry, 0, len(r.objects)),
 		Hooks: r.hooksLocked(),
-		Held:  r.held,
+		Held:  r.held, Attempts: r.attemptsLocked(),
 	}
 	for _, o := range r.sortedLocked() {
 		e := Entry{

@@ -174,6 +174,9 @@ func (r *release) restoreLocked(record *Record) {
 		return
 	}
 	r.resumed = true
+	if r.restoreAttemptsLocked(record.Attempts) {
+		return
+	}
 	r.restAfterLocked()
 }
 

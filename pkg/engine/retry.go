@@ -17,23 +17,38 @@ type attempts struct {
 	// sequence of the order.
 	sequence int64
 	// failed is how often an operation for it failed. One of which it cannot be told
-	// whether it did, since the cluster or the render was out of reach, is not counted.
+	// whether it did, since the cluster or the render was out of reach, is not counted;
+	// nor is one that was cut off.
 	failed int32
+	// over: it failed as often as the order allows. finding is what it came to then.
+	over    bool
+	finding tunnel.Finding
 }
 
-// againLocked counts an operation that failed, and says after which pause it is tried
-// again; false: as often as the order allows it was. A removal is always tried again.
-func (r *release) againLocked(order tunnel.Order, err error) (time.Duration, bool) {
-	low, high, limit := retryMin, retryMax, int32(-1)
+// Attempts are what a record keeps of them, of an order that is not tried again for ever.
+type Attempts struct {
+	Sequence int64 `json:"sequence"`
+	Failed   int32 `json:"failed"`
+	// Last is what the last attempt came to, when there is none to follow, and Items of
+	// how many objects.
+	Last  *tunnel.Finding `json:"last,omitempty"`
+	Items int             `json:"items,omitempty"`
+}
+
+// retryLimit is how often an order is tried again; negative: without a limit. A removal is
+// always tried again.
+func retryLimit(order tunnel.Order) int32 {
 	if retry := order.Policy.Retry; retry != nil && order.Verb == tunnel.VerbApply {
-		low = max(time.Duration(min(retry.MinSeconds, maxRetrySeconds))*time.Second, retryFloor)
-		high = max(time.Duration(min(retry.MaxSeconds, maxRetrySeconds))*time.Second, low)
-		limit = retry.Limit
+		return retry.Limit
 	}
-	pause := backoff(r.retries, low, high)
-	r.retries++
-	if isHeld(err) {
-		return retryMax, true // for a person, who sends a new order
+	return -1
+}
+
+// countLocked counts an operation that came to a finding with an error. It is written
+// down together with that, so that a restart allows no further attempts.
+func (r *release) countLocked(order tunnel.Order, err error) {
+	if isHeld(err) || isAborted(err) {
+		return // for a person
 	}
 	if r.attempts.sequence != order.Sequence {
 		r.attempts = attempts{sequence: order.Sequence}
@@ -41,10 +56,60 @@ func (r *release) againLocked(order tunnel.Order, err error) (time.Duration, boo
 	if r.finding.Status == tunnel.False {
 		r.attempts.failed++
 	}
+	limit := retryLimit(order)
 	if limit > 0 && retriedByHand(order, err) {
 		limit = 0
 	}
-	return pause, limit < 0 || r.attempts.failed <= limit
+	if r.attempts.over = limit >= 0 && r.attempts.failed > limit; r.attempts.over {
+		r.attempts.finding = r.finding
+	}
+}
+
+// attemptsLocked is what a record is to keep; nil: nothing.
+func (r *release) attemptsLocked() *Attempts {
+	a := r.attempts
+	if a.sequence != r.order.Sequence || a.failed == 0 || retryLimit(r.order) < 0 {
+		return nil
+	}
+	out := &Attempts{Sequence: a.sequence, Failed: a.failed}
+	if a.over {
+		out.Last, out.Items = &a.finding, r.total
+	}
+	return out
+}
+
+// restoreAttemptsLocked takes in what a record kept, and says whether its order is not
+// tried any more.
+func (r *release) restoreAttemptsLocked(kept *Attempts) bool {
+	r.attempts = attempts{}
+	if kept == nil || kept.Sequence != r.order.Sequence || retryLimit(r.order) < 0 {
+		return false
+	}
+	r.attempts.sequence, r.attempts.failed = kept.Sequence, kept.Failed
+	if kept.Last == nil {
+		return false
+	}
+	r.attempts.over, r.attempts.finding = true, *kept.Last
+	r.handled, r.settled, r.inventoryNew, r.total = kept.Sequence, true, true, kept.Items
+	r.finding = *kept.Last
+	r.giveUpLocked()
+	return true
+}
+
+// againLocked says after which pause an operation that failed is tried again; false: as
+// often as the order allows it was.
+func (r *release) againLocked(order tunnel.Order, err error) (time.Duration, bool) {
+	low, high := retryMin, retryMax
+	if retry := order.Policy.Retry; retry != nil && order.Verb == tunnel.VerbApply {
+		low = max(time.Duration(min(retry.MinSeconds, maxRetrySeconds))*time.Second, retryFloor)
+		high = max(time.Duration(min(retry.MaxSeconds, maxRetrySeconds))*time.Second, low)
+	}
+	pause := backoff(r.retries, low, high)
+	r.retries++
+	if isHeld(err) {
+		return retryMax, true // for a person, who sends a new order
+	}
+	return pause, r.attempts.sequence != order.Sequence || !r.attempts.over
 }
 
 // retriedByHand says whether an operation ended with a hook that its order runs once

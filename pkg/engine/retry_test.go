@@ -64,6 +64,7 @@ func TestHowAnOperationThatFailedIsTriedAgain(t *testing.T) {
 			givenUp := false
 			for _, finding := range c.found {
 				r.finding = finding
+				r.countLocked(order, err)
 				pause, again := r.againLocked(order, err)
 				if !again {
 					givenUp = true
@@ -86,7 +87,9 @@ func TestANewerOrderStartsCountingAnew(t *testing.T) {
 	retry := &tunnel.Retry{Limit: 1, MinSeconds: 1, MaxSeconds: 1}
 	r := &release{finding: tunnel.Finding{Status: tunnel.False}}
 	try := func(sequence int64) bool {
-		_, again := r.againLocked(tunnel.Order{Verb: tunnel.VerbApply, Sequence: sequence, Policy: tunnel.Policy{Retry: retry}}, errors.New("no"))
+		order, err := tunnel.Order{Verb: tunnel.VerbApply, Sequence: sequence, Policy: tunnel.Policy{Retry: retry}}, errors.New("no")
+		r.countLocked(order, err)
+		_, again := r.againLocked(order, err)
 		return again
 	}
 	if !try(1) || try(1) || !try(2) || try(2) {
@@ -98,10 +101,12 @@ func TestAHookThatAPersonRetriesRunsOnceForThat(t *testing.T) {
 	stopped := &hookError{phase: phasePreSync, name: "migrate"}
 	try := func(limit int32, hook, action string) bool {
 		r := &release{finding: tunnel.Finding{Status: tunnel.False}}
-		_, again := r.againLocked(tunnel.Order{
+		order := tunnel.Order{
 			Verb: tunnel.VerbApply, Sequence: 1, Policy: tunnel.Policy{Retry: &tunnel.Retry{Limit: limit, MinSeconds: 1, MaxSeconds: 1}},
 			Actions: []tunnel.HookAction{{Hook: hook, Run: "0-1", Action: action}},
-		}, stopped)
+		}
+		r.countLocked(order, stopped)
+		_, again := r.againLocked(order, stopped)
 		return again
 	}
 	if try(1, "migrate", "retry") {
@@ -109,5 +114,59 @@ func TestAHookThatAPersonRetriesRunsOnceForThat(t *testing.T) {
 	}
 	if !try(-1, "migrate", "retry") || !try(1, "other", "retry") || !try(1, "migrate", "abort") {
 		t.Error("another order is not tried again")
+	}
+}
+
+func TestALimitOfAttemptsHoldsOverARestart(t *testing.T) {
+	failed := tunnel.Finding{Status: tunnel.False, Reason: "DryRunFailed", Message: "ConfigMap team/a: no"}
+	for name, c := range map[string]struct {
+		limit, failures int32
+		sequence        int64 // of the order after the restart
+		over            bool
+		left            int32 // attempts that it has then
+	}{
+		"none is left":                    {limit: 1, failures: 2, sequence: 7, over: true},
+		"one try and no more":             {limit: 0, failures: 1, sequence: 7, over: true},
+		"some are left":                   {limit: 3, failures: 2, sequence: 7, left: 2},
+		"without a limit none is counted": {limit: -1, failures: 9, sequence: 7, left: 100},
+		"a newer order has its own":       {limit: 1, failures: 2, sequence: 8, left: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			order := tunnel.Order{Verb: tunnel.VerbApply, Sequence: 7, Policy: tunnel.Policy{Retry: &tunnel.Retry{Limit: c.limit, MinSeconds: 1, MaxSeconds: 1}}}
+			err := errors.New("it failed")
+			r := &release{order: order, finding: failed, total: 3}
+			for range c.failures {
+				r.countLocked(order, err)
+			}
+			kept := r.attemptsLocked()
+			if kept == nil != (c.limit < 0) {
+				t.Fatalf("kept is %+v", kept)
+			}
+			order.Sequence = c.sequence
+			again := &release{order: order}
+			over := again.restoreAttemptsLocked(kept)
+			if over != c.over {
+				t.Fatalf("over: %v, want %v", over, c.over)
+			}
+			if over {
+				if again.handled != 7 || !again.settled || again.total != 3 || again.finding.Reason != "RetriesExhausted" ||
+					!strings.Contains(again.finding.Message, "DryRunFailed: ConfigMap team/a: no") {
+					t.Errorf("restored are %d, %v, %d, %+v", again.handled, again.settled, again.total, again.finding)
+				}
+				return
+			}
+			again.finding = failed
+			var left int32
+			for left < 100 {
+				left++
+				again.countLocked(order, err)
+				if _, more := again.againLocked(order, err); !more {
+					break
+				}
+			}
+			if left != c.left {
+				t.Errorf("%d attempts are left, want %d", left, c.left)
+			}
+		})
 	}
 }

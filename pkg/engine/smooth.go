@@ -41,14 +41,7 @@ func (s *smooth) falling(now time.Time) bool {
 func (s *smooth) shown(told health, now time.Time) (health, string, time.Time) {
 	switch {
 	case s.raw.State == degraded && !s.raw.Final && told != degraded:
-		due := s.since.Add(degradedAfter)
-		if grace := s.raw.Grace; grace.After(due) {
-			due = grace
-		}
-		// Whatever its clock says, it has no more time than that.
-		if most := s.since.Add(graceMost); due.After(most) {
-			due = most
-		}
+		due := doubtedUntil(s.since, s.raw.Grace)
 		if now.Before(due) {
 			return progressing, s.raw.Message, due
 		}
@@ -59,6 +52,19 @@ func (s *smooth) shown(told health, now time.Time) (health, string, time.Time) {
 		}
 	}
 	return s.raw.State, s.raw.Message, time.Time{}
+}
+
+// doubtedUntil is when what is Degraded since a time, and not for good, counts as that.
+func doubtedUntil(since, grace time.Time) time.Time {
+	due := since.Add(degradedAfter)
+	if grace.After(due) {
+		due = grace
+	}
+	// Whatever its clock says, it has no more time than that.
+	if most := since.Add(graceMost); due.After(most) {
+		due = most
+	}
+	return due
 }
 
 // tellLocked takes in how an object of a generation is judged now.

@@ -149,6 +149,9 @@ func (r *release) end(ctx context.Context, order tunnel.Order, finding tunnel.Fi
 			r.op.Phase = v1alpha1.PhaseFailed
 		}
 	}
+	if err != nil {
+		r.countLocked(order, err)
+	}
 	r.dirty = true
 	r.runner.meter.operation(order.Verb, err == nil, now.Sub(r.startedLocked(now)))
 	r.mu.Unlock()
