@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"kumodo.io/convoy/e2e/harness"
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
@@ -260,5 +261,30 @@ func testAnObjectThatIsMadeAnewHasTheNumberThatItsAutoscalerChose(t *testing.T) 
 	b.there("scaler-replace", ns, other+scaler(metricCPU), func(o *tunnel.Order) { o.Policy.Replace = true })
 	if got := b.get(deployments, ns, "web"); got.GetUID() == uid || replicasOf(got) != 6 {
 		t.Errorf("made anew: %v, with %d replicas", got.GetUID() != uid, replicasOf(got))
+	}
+}
+
+func TestANumberIsTheRendersAgainWithoutAnOrderWhenItsAutoscalerIsGone(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("scaler-gone")
+	b.apply("scaler-gone", ns, web("replicas: 3", "example/app:1"))
+	hpas := deployments
+	hpas.Group, hpas.Version, hpas.Resource = "autoscaling", "v2", "horizontalpodautoscalers"
+	if _, err := b.plane.KubectlInput(b.ctx, strings.Replace(scaler(metricCPU), "{name: web}", "{name: theirs}", 1), "-n", ns, "apply", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	b.scale(ns, "web", "kube-controller-manager", 6)
+	b.quiet("after it scaled")
+	if n := replicasOf(b.get(deployments, ns, "web")); n != 6 {
+		t.Fatalf("there are %d replicas", n)
+	}
+	if err := b.plane.Dynamic().Resource(hpas).Namespace(ns).Delete(b.ctx, "theirs", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	// It is looked at once a minute, which is longer than the patience of other tests.
+	_, err := harness.WaitFor(b.ctx, b.plane.Dynamic(), deployments, ns, "web", func(u *unstructured.Unstructured) (bool, error) { return replicasOf(u) == 3, nil })
+	if err != nil {
+		t.Fatal(err)
 	}
 }

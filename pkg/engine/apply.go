@@ -128,7 +128,7 @@ func (r *release) applyItem(ctx context.Context, order tunnel.Order, p *plan, it
 // applyDone records that an object is as the render says.
 func (r *release) applyDone(p *plan, it *item, o *object, live map[string]any, created bool) {
 	r.mu.Lock()
-	o.scaling = it.scaling
+	r.leaveNumberLocked(o, it.scaling)
 	o.line, o.wave, o.digest, o.render = it.line, it.wave, it.digest, p.render
 	r.settleInLocked(o, it)
 	o.orphaned = false

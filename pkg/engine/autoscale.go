@@ -4,12 +4,8 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,7 +15,9 @@ import (
 
 // The number of replicas is left to an autoscaler without a rule: when one of the same
 // render, or any on the cluster, targets the object; and when the render gives no number.
-// Autoscalers are looked for when a number would change, and at no other time.
+// Autoscalers are looked for when a number would change; and, as long as one that was
+// found keeps a number from being the render's, now and then, since nothing tells when it
+// goes. See rescale.go.
 
 // scaling says to whom the number of replicas of an object is left.
 type scaling uint8
@@ -181,60 +179,3 @@ func scaledByProgram(live map[string]any) bool {
 
 // errUnreadable: there are more autoscalers in a namespace than are read.
 var errUnreadable = errors.New("too many autoscalers")
-
-// scaledOnCluster looks for an autoscaler that targets an object. One of ours that has
-// left the render, and will be pruned, does not count.
-func (r *release) scaledOnCluster(ctx context.Context, p *plan, id manifest.Identity) (bool, error) {
-	query := url.Values{"limit": {strconv.Itoa(scalerPage)}}
-	res := resource{group: "autoscaling", version: "v2", plural: "horizontalpodautoscalers", kind: "HorizontalPodAutoscaler", namespaced: true}
-	for range scalerPages {
-		body, _, err := r.runner.target.call(ctx, request{verb: "list", method: http.MethodGet, path: res.path(id.Namespace, ""), query: query})
-		if kindGone(err) {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		var page struct {
-			Metadata struct {
-				Continue string `json:"continue"`
-			} `json:"metadata"`
-			Items []struct {
-				Metadata struct {
-					Name string `json:"name"`
-				} `json:"metadata"`
-				Spec struct {
-					Target scaleTarget `json:"scaleTargetRef"`
-				} `json:"spec"`
-			} `json:"items"`
-		}
-		if err := json.Unmarshal(body, &page); err != nil {
-			return false, fmt.Errorf("decode list: %w", err)
-		}
-		for i := range page.Items {
-			t := page.Items[i].Spec.Target
-			if t.Name == id.Name && t.groupKind() == (groupKind{id.Group, id.Kind}) && !r.goes(p, id.Namespace, page.Items[i].Metadata.Name) {
-				return true, nil
-			}
-		}
-		if page.Metadata.Continue == "" {
-			return false, nil
-		}
-		query.Set("continue", page.Metadata.Continue)
-	}
-	return false, errUnreadable
-}
-
-// goes says whether an autoscaler is ours, and is not in the render any more.
-func (r *release) goes(p *plan, namespace, name string) bool {
-	id := manifest.Identity{Group: "autoscaling", Kind: "HorizontalPodAutoscaler", Namespace: namespace, Name: name}
-	if p == nil || r.object(id) == nil {
-		return false
-	}
-	for _, s := range p.scalers {
-		if s.it.id == id {
-			return false
-		}
-	}
-	return true
-}

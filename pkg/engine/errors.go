@@ -33,6 +33,9 @@ var (
 // ErrNotStored is what Renders.Open answers, wrapped, for a digest that is not there.
 var ErrNotStored = errors.New("not stored")
 
+// ErrNotLoaded: the state that an earlier run left is not read yet.
+var ErrNotLoaded = errors.New("the state is not read yet")
+
 // Refusal says that an order was not accepted, and in a word of the API why.
 type Refusal struct {
 	Reason   string

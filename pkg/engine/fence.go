@@ -26,7 +26,7 @@ func (r *release) fenceErrorLocked(order tunnel.Order) error {
 	if order.Verb != tunnel.VerbRemove || order.Fence == "" || order.Fence == r.acknowledged {
 		return nil
 	}
-	if !r.restored && !r.runner.loaded.Load() {
+	if !r.restored && !r.runner.Loaded() {
 		return nil // checked when its record is read
 	}
 	if last(r.order) || order.Fence == tunnel.FenceOf(r.inventoryLocked()) {

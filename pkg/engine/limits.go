@@ -152,6 +152,8 @@ const (
 	// that targets an object.
 	scalerPage  = 500
 	scalerPages = 20
+	// rescaleEvery is how often it is looked whether an autoscaler that was found is there.
+	rescaleEvery = time.Minute
 
 	// maxLives answers about live objects are made at once, for maxLiveLooks objects of
 	// each with a dry run, maxLiveParallel at once, within liveTimeout: the hub waits for

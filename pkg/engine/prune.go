@@ -196,6 +196,7 @@ func (r *release) dropLocked(o *object) {
 	delete(r.objects, o.id)
 	delete(r.drifts, o)
 	delete(r.kept, o)
+	delete(r.scaled, o)
 	if o.res != nil {
 		r.runner.untrack(o.res, r, o.id)
 	}

@@ -69,6 +69,10 @@ type release struct {
 	// sequence.
 	restUntil time.Time
 	restFor   int64
+	// scaled are objects whose number of replicas is left to an autoscaler that was found;
+	// whether it is there still is looked at rescaleAt.
+	scaled    map[*object]bool
+	rescaleAt time.Time
 	// ready: the last report said that it is applied and healthy.
 	ready bool
 
@@ -135,6 +139,7 @@ const (
 	workTell
 	workCalm
 	workLocate
+	workRescale
 	workWait
 )
 
@@ -162,6 +167,8 @@ func (r *release) run(ctx context.Context) {
 			r.calm()
 		case workLocate:
 			r.findKinds(ctx)
+		case workRescale:
+			r.active(ctx, func() { r.rescale(ctx) })
 		case workWait:
 			r.pause(ctx, at)
 		}
@@ -227,6 +234,12 @@ func (r *release) next(ctx context.Context) (work, time.Time) {
 			return workLocate, now
 		}
 		earliest(r.locateAt)
+	}
+	if due := r.rescaleDueLocked(); !due.IsZero() {
+		if !due.After(now) {
+			return workRescale, now
+		}
+		earliest(due)
 	}
 	if !at.IsZero() {
 		return workWait, at

@@ -116,7 +116,7 @@ func (r *release) restoreLocked(record *Record) {
 			o.leaving = &leaving{since: r.now()}
 		}
 		o.restoreState(e)
-		o.scaling = parseScaling(e.Scaling)
+		r.leaveNumberLocked(o, parseScaling(e.Scaling))
 		if want, ok := parseProjection(e.Hash); ok && o.render != nil {
 			o.want, o.applied = want, true
 		}

@@ -100,7 +100,8 @@ type Runner struct {
 	group   *errgroup.Group  // guarded by watchMu
 	ended   bool             // guarded by watchMu
 
-	loaded atomic.Bool
+	loaded   chan struct{} // closed when a Run has read the state
+	loadOnce sync.Once     // closes it
 }
 
 // New makes a Runner. It starts nothing.
@@ -132,7 +133,7 @@ func New(o Options) (*Runner, error) {
 		hub: o.HubID, cluster: o.ClusterUID, target: t, discovery: newDiscovery(t),
 		state: o.State, blobs: o.Blobs, out: o.Report, verify: o.Verify, hubTime: o.HubTime, moments: newMoments(o.Clock, o.HubTime),
 		clock: o.Clock, log: o.Logger, meter: meter, slots: make(chan struct{}, maxActive), lives: make(chan struct{}, maxLives),
-		tidyNotify: make(chan struct{}, 1),
+		tidyNotify: make(chan struct{}, 1), loaded: make(chan struct{}),
 		rules:      newRuleCache(), releases: map[string]*release{}, holds: map[string]int{}, interned: map[resource]*resource{},
 		watches: map[scope]*watch{}, namespaces: slices.Sorted(slices.Values(o.Namespaces)),
 	}, nil
@@ -145,7 +146,7 @@ func (rn *Runner) Run(ctx context.Context) error {
 	if err := rn.loadPatiently(ctx); err != nil {
 		return nil //nolint:nilerr // the end was asked for before the state could be read
 	}
-	rn.loaded.Store(true)
+	rn.loadOnce.Do(func() { close(rn.loaded) })
 	rn.watchMu.Lock()
 	rn.ctx, rn.group = ctx, group
 	for _, w := range rn.watches {
@@ -177,8 +178,26 @@ func (rn *Runner) Run(ctx context.Context) error {
 	return err
 }
 
-// Loaded says whether a Run has read the state.
-func (rn *Runner) Loaded() bool { return rn.loaded.Load() }
+// Loaded says whether a Run has read the state. Before that Have, Held and all else that
+// says what is held here know a part at most.
+func (rn *Runner) Loaded() bool {
+	select {
+	case <-rn.loaded:
+		return true
+	default:
+		return false
+	}
+}
+
+// WaitLoaded waits until a Run has read the state; ErrNotLoaded: ctx ended first.
+func (rn *Runner) WaitLoaded(ctx context.Context) error {
+	select {
+	case <-rn.loaded:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrNotLoaded, context.Cause(ctx))
+	}
+}
 
 // start starts the goroutine of a release; false when the Runner does not run.
 func (rn *Runner) start(r *release) bool {

@@ -129,7 +129,7 @@ func (r *release) shapeLive(ctx context.Context, o *object, content, live map[st
 		return nil, spared{}, err
 	}
 	r.mu.Lock()
-	o.scaling = left
+	r.leaveNumberLocked(o, left)
 	r.mu.Unlock()
 	t := r.rules().of(o.id, live).with(left)
 	if t.none() {
