@@ -51,6 +51,11 @@ type Render struct {
 func foldOutcome(release *v1alpha1.Release, outcome Outcome, newest *tunnel.Report, last int64, now time.Time) error {
 	status := &release.Status
 	o := start(release, last, now)
+	if newest != nil {
+		// What the conditions say of a report stands beside what it counts. It is about the
+		// order of before.
+		foldFacts(status, newest, now)
+	}
 	o.Generation = outcome.Generation
 	o.Rendered, o.Waiting = outcome.Rendered, outcome.Waiting
 	if outcome.Deleting != nil {
@@ -105,18 +110,24 @@ func foldOutcome(release *v1alpha1.Release, outcome Outcome, newest *tunnel.Repo
 // foldReport brings an agent's report into the status.
 func foldReport(release *v1alpha1.Release, report *tunnel.Report, last int64, now time.Time) {
 	status := &release.Status
-	order := orderOf(status)
-	if report.Sequence > 0 && report.AppliedRef != "" {
-		status.AppliedRef = clip(report.AppliedRef, maxName)
-	}
 	o := start(release, last, now)
 	o.Report = report
 	o.Waiting = heldBackBefore(status)
-	o.AppliedInFull = status.AppliedRef != "" && status.AppliedRef == order.digest()
+	o.AppliedInFull = foldFacts(status, report, now)
 	if release.DeletionTimestamp != nil {
 		o.Deleting = &Finding{metav1.ConditionFalse, v1alpha1.ReasonDeleting, removal(report)}
 	}
 	status.Conditions = conditions(o)
+}
+
+// foldFacts takes over all that a report says beside the conditions. It says whether the
+// digest that is ordered is the one last applied in full.
+func foldFacts(status *v1alpha1.ReleaseStatus, report *tunnel.Report, now time.Time) bool {
+	order := orderOf(status)
+	if report.Sequence > 0 && report.AppliedRef != "" {
+		status.AppliedRef = clip(report.AppliedRef, maxName)
+	}
+	inFull := status.AppliedRef != "" && status.AppliedRef == order.digest()
 	status.Objects = v1alpha1.ObjectCounts(report.Counts)
 	status.Exceptions, status.MoreExceptions = exceptions(report)
 	if runs := hookRuns(report.Hooks); runs != nil {
@@ -128,9 +139,18 @@ func foldReport(release *v1alpha1.Release, report *tunnel.Report, last int64, no
 	if operation := operation(report.Operation); operation != nil && !repeats(status.LastOperation, operation) {
 		status.LastOperation = operation
 	}
-	if report.Sequence == status.Sequence && report.Applied.Status == tunnel.True && o.AppliedInFull {
+	if report.Sequence == status.Sequence && report.Applied.Status == tunnel.True && inFull {
 		status.History = history(status.History, status.Render, order, report, now)
 	}
+	return inFull
+}
+
+// withoutFacts is a status with what foldFacts takes over as it was in old.
+func withoutFacts(status, old *v1alpha1.ReleaseStatus) *v1alpha1.ReleaseStatus {
+	out := *status
+	out.AppliedRef, out.Objects, out.Exceptions, out.MoreExceptions = old.AppliedRef, old.Objects, old.Exceptions, old.MoreExceptions
+	out.Hooks, out.HeldPrune, out.LastOperation, out.History = old.Hooks, old.HeldPrune, old.LastOperation, old.History
+	return &out
 }
 
 // foldSilence gives Unknown to what only the agent can know.

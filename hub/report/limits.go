@@ -15,6 +15,9 @@ const (
 	// unhealthy before that is written down, the first time: a repair is quicker and
 	// leaves one write, that it was made.
 	troubleAfter = 2 * time.Second
+	// noticeApart is how far apart writes are that are made only since other objects are in
+	// trouble than before, or are seen to be held while they are deleted.
+	noticeApart = 5 * time.Second
 	// operationRepeat: the same operation with the same message within this time
 	// is not written down again, so that a retry loop costs no writes.
 	operationRepeat = time.Minute

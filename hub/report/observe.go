@@ -131,6 +131,9 @@ func (r *Reporter) hold(uid types.UID, report *tunnel.Report) (taken int64, flus
 	if e.motionSince.IsZero() {
 		e.motionSince = now
 	}
+	if e.inventory.leaving() {
+		r.queue.AddAfter(uid, max(e.noticed.Add(noticeApart).Sub(now), coalesceWindow))
+	}
 	r.queue.AddAfter(uid, max(e.motionSince.Add(e.patienceLocked()).Sub(now), coalesceWindow))
 	return report.Counter, nil
 }
@@ -170,16 +173,27 @@ func (r *Reporter) flush(ctx context.Context, uid types.UID) {
 		r.mu.Unlock()
 		return
 	}
-	report, list, since, session := e.newest, e.inventory, e.motionSince, e.session
+	report, list, since, session, noticed := e.newest, e.inventory, e.motionSince, e.session, e.noticed
 	patience := e.patienceLocked()
 	r.mu.Unlock()
 
 	urgent := report.Settled || failing(report)
-	if !urgent && r.clock.Since(since) < patience {
-		r.queue.AddAfter(uid, since.Add(patience).Sub(r.clock.Now()))
+	now := r.clock.Now()
+	noticeDue := now.Sub(noticed) >= noticeApart
+	if !noticeDue && !report.Settled && list.leaving() {
+		r.queue.AddAfter(uid, noticed.Add(noticeApart).Sub(now))
+		list = nil
+	}
+	if !urgent && now.Sub(since) < patience {
+		r.queue.AddAfter(uid, since.Add(patience).Sub(now))
+		r.notice(ctx, uid, e, list)
 		return
 	}
-	err := r.writeReport(ctx, uid, report, list)
+	news := !report.Settled && r.newTroubles(uid, report)
+	if news && !noticeDue {
+		r.queue.AddAfter(uid, noticed.Add(noticeApart).Sub(now))
+	}
+	err := r.writeReport(ctx, uid, report, list, news && noticeDue)
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -194,8 +208,11 @@ func (r *Reporter) flush(ctx context.Context, uid types.UID) {
 	if e.session == session {
 		e.written = max(e.written, report.Counter)
 	}
-	if report.Settled && e.inventory == list {
+	if (report.Settled || list.leaving()) && e.inventory == list {
 		e.inventory = nil
+	}
+	if news && noticeDue || !report.Settled && list.leaving() {
+		e.noticed = now
 	}
 	newer := e.newest != report
 	switch {
@@ -220,7 +237,8 @@ func (r *Reporter) flush(ctx context.Context, uid types.UID) {
 }
 
 // writeReport writes inventory and status; what would change nothing is left out.
-func (r *Reporter) writeReport(ctx context.Context, uid types.UID, report *tunnel.Report, list *inventory) error {
+// troubles: one that only names other objects in trouble is made.
+func (r *Reporter) writeReport(ctx context.Context, uid types.UID, report *tunnel.Report, list *inventory, troubles bool) error {
 	release, ok := r.options.Releases.ReleaseByUID(uid)
 	if !ok {
 		r.forget(uid)
@@ -228,17 +246,14 @@ func (r *Reporter) writeReport(ctx context.Context, uid types.UID, report *tunne
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	if report.Settled && list != nil && release.DeletionTimestamp == nil {
-		if err := r.writeInventory(ctx, release, list); err != nil {
-			r.metrics.writes.WithLabelValues("inventory", "failed").Inc()
-			logr.FromContextOrDiscard(ctx).Error(err, "The inventory of a Release could not be written",
-				"release", release.Namespace+"/"+release.Name, "sequence", report.Sequence)
+	if report.Settled || list.leaving() {
+		if err := r.keepInventory(ctx, release, list); err != nil {
 			return err
 		}
 	}
 	last := r.options.Orders.LastOrder(uid)
 	err := r.writeRelease(ctx, release, releaseChange{
-		onlyConditions: !report.Settled,
+		onlyConditions: !report.Settled, troubles: troubles,
 		fold: func(next *v1Release) error {
 			foldReport(next, report, last, r.clock.Now())
 			return nil
@@ -261,4 +276,48 @@ func (r *Reporter) writeReport(ctx context.Context, uid types.UID, report *tunne
 		r.sweeps.Add(key)
 	}
 	return nil
+}
+
+// keepInventory writes an inventory of a Release that stays, if there is one to write.
+func (r *Reporter) keepInventory(ctx context.Context, release *v1Release, list *inventory) error {
+	if list == nil || release.DeletionTimestamp != nil {
+		return nil
+	}
+	err := r.writeInventory(ctx, release, list)
+	if err != nil {
+		r.metrics.writes.WithLabelValues("inventory", "failed").Inc()
+		logr.FromContextOrDiscard(ctx).Error(err, "The inventory of a Release could not be written",
+			"release", release.Namespace+"/"+release.Name, "sequence", list.sequence)
+	}
+	return err
+}
+
+// newTroubles says whether a report names other objects in trouble than the status does.
+func (r *Reporter) newTroubles(uid types.UID, report *tunnel.Report) bool {
+	release, ok := r.options.Releases.ReleaseByUID(uid)
+	if !ok {
+		return false
+	}
+	list, _ := exceptions(report)
+	return !sameTroubles(release.Status.Exceptions, list)
+}
+
+// notice writes an inventory, while all else waits, that shows what is held while it is
+// deleted.
+func (r *Reporter) notice(ctx context.Context, uid types.UID, e *entry, list *inventory) {
+	release, ok := r.options.Releases.ReleaseByUID(uid)
+	if !ok || !list.leaving() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	if err := r.keepInventory(ctx, release, list); err != nil {
+		r.queue.AddAfter(uid, retryAfter)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e.noticed = r.clock.Now(); e.inventory == list {
+		e.inventory = nil
+	}
 }

@@ -86,6 +86,9 @@ type entry struct {
 	motionSince time.Time
 	// told: that was written since; what follows waits longer.
 	told bool
+	// noticed is when objects in trouble, or held while they are deleted, were last written
+	// down before all had settled.
+	noticed time.Time
 	// flushed is closed after the next attempt to write; nil: nobody waits.
 	flushed chan struct{}
 }

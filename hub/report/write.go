@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/pkg/tunnel"
 )
 
 type v1Release = v1alpha1.Release
@@ -43,10 +44,12 @@ func isGone(err error) bool {
 type releaseChange struct {
 	// fold changes the copy; it may be called several times.
 	fold func(next *v1Release) error
-	// onlyConditions: counts and operations alone are not worth a write.
-	onlyConditions bool
-	// reported: what is written came from the agent.
-	reported bool
+	// onlyConditions: counts and operations alone are not worth a write; with troubles it
+	// is one that other objects are in trouble.
+	onlyConditions, troubles bool
+	// reported: what is written came from the agent, also; besides: it is not why something
+	// is written.
+	reported, besides bool
 	// certain: known to change something, so that it is not tried on the cached
 	// object first.
 	certain bool
@@ -59,8 +62,7 @@ func (c releaseChange) apply(old, next *v1Release, missing []string, now time.Ti
 		return false, err
 	}
 	judge(next, old.Status.Conditions, missing, now)
-	if c.onlyConditions && sameConditions(old.Status.Conditions, next.Status.Conditions) ||
-		sameStatus(&old.Status, &next.Status) {
+	if !c.worth(&old.Status, &next.Status) {
 		return false, nil
 	}
 	if c.reported {
@@ -68,6 +70,16 @@ func (c releaseChange) apply(old, next *v1Release, missing []string, now time.Ti
 		next.Status.LastReportedAt = &at
 	}
 	return true, nil
+}
+
+func (c releaseChange) worth(old, next *v1alpha1.ReleaseStatus) bool {
+	switch {
+	case c.onlyConditions:
+		return !sameConditions(old.Conditions, next.Conditions) || c.troubles && !sameTroubles(old.Exceptions, next.Exceptions)
+	case c.besides:
+		return !sameStatus(old, withoutFacts(next, old))
+	}
+	return !sameStatus(old, next)
 }
 
 // writeRelease makes one change of a Release's status, or none when it would
@@ -123,11 +135,22 @@ func (r *Reporter) Release(ctx context.Context, key types.NamespacedName, uid ty
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	last := r.options.Orders.LastOrder(uid)
+	last, newest := r.options.Orders.LastOrder(uid), r.heard(cached)
 	return r.writeRelease(ctx, cached, releaseChange{
-		certain: outcome.Order != nil,
+		certain:  outcome.Order != nil,
+		reported: newest != nil, besides: newest != nil,
 		fold: func(next *v1Release) error {
-			return foldOutcome(next, outcome, r.newest(uid), last, r.clock.Now())
+			return foldOutcome(next, outcome, newest, last, r.clock.Now())
 		},
 	})
+}
+
+// heard is the report held in memory of a Release whose cluster is heard of. What was held
+// when it went silent is what the sweep has made Unknown.
+func (r *Reporter) heard(release *v1Release) *tunnel.Report {
+	cluster, ok := r.options.Clusters.Cluster(types.NamespacedName{Namespace: release.Namespace, Name: release.Spec.ClusterRef.Name})
+	if !ok || !cluster.Status.Reachable {
+		return nil
+	}
+	return r.newest(release.UID)
 }
