@@ -210,11 +210,17 @@ func (e *enforcer) Live(ctx context.Context, uid string, view tunnel.LiveView, y
 	return runner.Live(ctx, uid, view, yield) //nolint:wrapcheck // says what it is
 }
 
-// hello describes the agent and its cluster.
+// hello describes the agent and its cluster. No session
+// begins before the state is read, since the hub takes what it is told to be held here
+// for all of it: one that was restored from an older copy, or lost its state, would miss
+// what it does not know of, and order an older render in place of what is not read yet.
 func (e *enforcer) hello(ctx context.Context, agentVersion string) (tunnel.Hello, error) {
 	runner := e.current()
 	if runner == nil {
 		return tunnel.Hello{}, errNoEngine
+	}
+	if err := runner.WaitLoaded(ctx); err != nil {
+		return tunnel.Hello{}, err //nolint:wrapcheck // says what it is
 	}
 	cluster, err := runner.Describe(ctx)
 	if err != nil {

@@ -5,10 +5,10 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -134,7 +134,7 @@ func New(o Options) (*Runner, error) {
 		state: o.State, blobs: o.Blobs, out: o.Report, verify: o.Verify, hubTime: o.HubTime, moments: newMoments(o.Clock, o.HubTime),
 		clock: o.Clock, log: o.Logger, meter: meter, slots: make(chan struct{}, maxActive), lives: make(chan struct{}, maxLives),
 		tidyNotify: make(chan struct{}, 1), loaded: make(chan struct{}),
-		rules:      newRuleCache(), releases: map[string]*release{}, holds: map[string]int{}, interned: map[resource]*resource{},
+		rules: newRuleCache(), releases: map[string]*release{}, holds: map[string]int{}, interned: map[resource]*resource{},
 		watches: map[scope]*watch{}, namespaces: slices.Sorted(slices.Values(o.Namespaces)),
 	}, nil
 }
