@@ -478,6 +478,7 @@ type counter struct {
 	n    atomic.Int64
 	mu   sync.Mutex
 	seen []string
+	when []time.Time // of each of seen
 	// before is called with the number of each changing request before it is sent.
 	before atomic.Pointer[func(int64, *http.Request) error]
 	writes atomic.Int64
@@ -492,7 +493,7 @@ func (c *counter) around(next http.RoundTripper) http.RoundTripper {
 		}
 		c.n.Add(1)
 		c.mu.Lock()
-		c.seen = append(c.seen, req.Method+" "+req.URL.String())
+		c.seen, c.when = append(c.seen, req.Method+" "+req.URL.String()), append(c.when, time.Now())
 		c.mu.Unlock()
 		if req.Method != http.MethodGet {
 			n := c.writes.Add(1)

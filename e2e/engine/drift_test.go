@@ -3,11 +3,15 @@
 package engine_test
 
 import (
-	"context"
+	"encoding/base64"
+	"encoding/json"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -38,7 +42,7 @@ func testDR01AmountsThatMeanTheSameAreNoDrift(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("dr01")
-	b.apply("dr01", ns, `
+	documents := `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: calc}
@@ -83,19 +87,35 @@ spec:
     spec:
       accessModes: [ReadWriteOnce]
       resources: {requests: {storage: 1000Mi}}
-`)
+`
+	b.apply("dr01", ns, documents)
 	b.quiet("after the apply")
 	edit := `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"example/app:1","resources":{
 	 "requests":{"cpu":"600m","memory":"1000M","ephemeral-storage":"0.5Gi"},"limits":{"cpu":"1","memory":"1Gi","ephemeral-storage":"1Gi"}}}]}}}}`
-	_, err := b.plane.Dynamic().Resource(deployments).Namespace(ns).Patch(b.ctx, "calc", types.StrategicMergePatchType, []byte(edit), metav1.PatchOptions{FieldManager: "ui-editor"})
-	if err != nil {
-		t.Fatal(err)
+	manually := func() {
+		t.Helper()
+		_, err := b.plane.Dynamic().Resource(deployments).Namespace(ns).Patch(b.ctx, "calc", types.StrategicMergePatchType, []byte(edit), metav1.PatchOptions{FieldManager: "ui-editor"})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
+	manually()
 	r := b.report("uid-dr01", "healed", func(r tunnel.Report) bool { return r.Operation.Type == "Heal" && r.Settled })
 	if !strings.Contains(r.Operation.Message, "requests.cpu") || strings.Contains(r.Operation.Message, "limits") || strings.Contains(r.Operation.Message, "memory") {
 		t.Errorf("the operation says %q", r.Operation.Message)
 	}
 	b.quiet("after the repair")
+	// Where drift is shown and not repaired it is told as such.
+	o := b.accept(b.order("dr01", ns, documents, func(o *tunnel.Order) { o.Policy.Automatic = false }))
+	b.applied(o)
+	manually()
+	r = b.report("uid-dr01", "drifted", func(r tunnel.Report) bool {
+		// Which fields are told when the server was asked.
+		return r.Sequence == o.Sequence && r.InSync.Status == tunnel.False && r.Counts.Drifted == 1 && !strings.Contains(r.InSync.Message, "not as it was applied")
+	})
+	if m := r.InSync.Message; !strings.Contains(m, "Deployment "+ns+"/calc") || !strings.Contains(m, "requests.cpu") || strings.Contains(m, "limits") || strings.Contains(m, "memory") {
+		t.Errorf("in sync is %+v", r.InSync)
+	}
 }
 
 func TestDR02RemovedSecretKeysGoAwayAndNoValueIsShown(t *testing.T) {
@@ -104,12 +124,19 @@ func TestDR02RemovedSecretKeysGoAwayAndNoValueIsShown(t *testing.T) {
 
 func testDR02RemovedSecretKeysGoAwayAndNoValueIsShown(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newIdleBench(t)
+	var lines logged
+	b.log = lines.logger()
+	b.start()
 	ns := b.namespace("dr02")
 	login := func(data string) string {
 		return "apiVersion: v1\nkind: Secret\nmetadata: {name: login}\ntype: Opaque\n" + data
 	}
 	b.apply("dr02", ns, login("stringData: {user: alice, token: old-token, multi: \"line1\\nline2\\n\"}"))
+	if got := data(b.get(secrets, ns, "login"), "token"); got != base64.StdEncoding.EncodeToString([]byte("old-token")) {
+		t.Errorf("the token is %q", got)
+	}
+	b.quiet("after the first apply")
 	b.apply("dr02", ns, login("stringData: {user: alice, multi: \"line1\\nline2\\n\"}"))
 	if got := b.get(secrets, ns, "login"); data(got, "token") != "" {
 		t.Error("the dropped key is still there")
@@ -120,8 +147,59 @@ func testDR02RemovedSecretKeysGoAwayAndNoValueIsShown(t *testing.T) {
 	if want := `Secret dr02/login: data.user changed by "ui-editor"`; r.Operation.Message != want {
 		t.Errorf("the operation says %q", r.Operation.Message)
 	}
+	o := b.accept(b.order("dr02", ns, login("stringData: {user: alice, multi: \"line1\\nline2\\n\"}"), func(o *tunnel.Order) { o.Policy.Automatic = false }))
+	b.applied(o)
+	b.edit(secrets, ns, "login", "ui-editor", `{"data":{"user":"Ym9i"}}`)
+	r = b.report("uid-dr02", "drifted", func(r tunnel.Report) bool {
+		return r.Sequence == o.Sequence && r.InSync.Status == tunnel.False && !strings.Contains(r.InSync.Message, "not as it was applied")
+	})
+	if m := r.InSync.Message; !strings.Contains(m, "Secret dr02/login") || !strings.Contains(m, "data.user") {
+		t.Errorf("in sync is %+v", r.InSync)
+	}
 	b.apply("dr02", ns, login("data: {user: Ym9i}\nstringData: {user: carol}"))
+	if got := data(b.get(secrets, ns, "login"), "user"); got != base64.StdEncoding.EncodeToString([]byte("carol")) {
+		t.Errorf("the user is %q", got)
+	}
 	b.quiet("after the last apply")
+	// No value is in what is told or logged.
+	b.mu.Lock()
+	told := mustText(t, b.all)
+	b.mu.Unlock()
+	for where, text := range map[string]string{"reports": told, "log": lines.String()} {
+		for _, value := range []string{"alice", "old-token", "line1", "carol"} {
+			for _, secret := range []string{value, base64.StdEncoding.EncodeToString([]byte(value))} {
+				if strings.Contains(text, secret) {
+					t.Errorf("%s in the %s", secret, where)
+				}
+			}
+		}
+		if strings.Contains(text, "Ym9i") {
+			t.Errorf("bob in the %s", where)
+		}
+	}
+	if lines.String() == "" {
+		t.Error("nothing was logged")
+	}
+}
+
+// logged keeps what is logged.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) logger() logr.Logger {
+	return funcr.New(func(prefix, args string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.text.WriteString(prefix + " " + args + "\n")
+	}, funcr.Options{Verbosity: 10})
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 func TestDR04WhatAServerWritesIsNotTakenFromARender(t *testing.T) {
@@ -182,19 +260,29 @@ spec:
           containers: [{name: c, image: "example/app:1"}]
 status: {}
 `)
-	for _, e := range b.get(deployments, ns, "exported").GetManagedFields() {
-		if e.Manager == "convoy" && strings.Contains(e.FieldsV1.String(), "f:status") {
-			t.Error("the engine owns a field of the status")
+	crons := schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
+	for _, object := range []*unstructured.Unstructured{
+		b.get(deployments, ns, "exported"), b.get(crons, ns, "exported"), b.get(definitions, "", "gadgets.dr04.example.test"),
+	} {
+		for _, e := range object.GetManagedFields() {
+			if e.Manager == "convoy" && strings.Contains(e.FieldsV1.String(), "f:status") {
+				t.Errorf("the engine owns a field of the status of %s %s", object.GetKind(), object.GetName())
+			}
 		}
 	}
 	b.quiet("after the apply")
 	b.apply("dr04", ns, crd("  - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}", "v0"))
-	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	stored, _, err := unstructured.NestedStringSlice(b.get(crds, "", "gadgets.dr04.example.test").Object, "status", "storedVersions")
+	gadgets := b.get(definitions, "", "gadgets.dr04.example.test")
+	stored, _, err := unstructured.NestedStringSlice(gadgets.Object, "status", "storedVersions")
 	if err != nil || len(stored) != 1 || stored[0] != "v1" {
 		t.Errorf("stored versions are %v, %v", stored, err)
 	}
+	versions, err := json.Marshal(gadgets.Object["spec"])
+	if err != nil || strings.Count(string(versions), `"served":true`) != 2 || !strings.Contains(string(versions), `"name":"v2"`) {
+		t.Errorf("the definition is %s, %v", versions, err)
+	}
 	b.gone(deployments, ns, "exported")
+	b.gone(crons, ns, "exported")
 }
 
 func TestDR05RulesOfAnAggregatedRoleStayWithTheControlPlane(t *testing.T) {
@@ -238,6 +326,13 @@ rules:
 	}
 	defer w.Stop()
 	b.apply("dr05", ns, roles("2"))
+	b.mu.Lock()
+	for _, r := range b.all {
+		if r.Applied.Status == tunnel.False {
+			t.Errorf("a report on the way says %+v", r.Applied)
+		}
+	}
+	b.mu.Unlock()
 	// The watch has seen all when it has seen a mark that is put on last.
 	b.edit(clusterroles, "", "dr05-sum", "somebody", `{"metadata":{"annotations":{"seen":"all"}}}`)
 	for event := range w.ResultChan() {
@@ -317,115 +412,4 @@ spec:
 	if diff := cmp.Diff([]string{"A", "B"}, names); diff != "" || len(env) != 3 {
 		t.Errorf("env is %v (-want +got):\n%s", env, diff)
 	}
-}
-
-func TestSS04AClaimTemplateIsNeverReplaced(t *testing.T) {
-	inModes(t, testSS04AClaimTemplateIsNeverReplaced)
-}
-
-func testSS04AClaimTemplateIsNeverReplaced(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	ns := b.namespace("ss04")
-	db := func(image, claim string) string {
-		return `
-apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: db}
-spec:
-  serviceName: db
-  replicas: 0
-  selector: {matchLabels: {app: db}}
-  template:
-    metadata: {labels: {app: db}}
-    spec:
-      containers: [{name: c, image: "` + image + `"}]
-  volumeClaimTemplates:
-  - ` + claim + `
-`
-	}
-	claim := "{metadata: {name: data, creationTimestamp: null}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: %}}}}"
-	b.apply("ss04", ns, db("example/db:1", strings.Replace(claim, "%", "1Gi", 1)))
-	b.quiet("after the apply")
-	b.apply("ss04", ns, db("example/db:2", strings.Replace(strings.Replace(claim, "%", "1024Mi", 1), "{metadata", "{apiVersion: v1, kind: PersistentVolumeClaim, metadata", 1)))
-	sets := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
-	uid := b.get(sets, ns, "db").GetUID()
-	o := b.accept(b.order("ss04", ns, db("example/db:3", strings.Replace(claim, "%", "2Gi", 1))))
-	r := b.settled(o)
-	if r.Applied.Reason != "DryRunFailed" || !strings.Contains(r.Applied.Message, "StatefulSet ss04/db") || r.Exceptions[0].Reason != "Immutable" {
-		t.Errorf("applied is %+v, exceptions %+v", r.Applied, r.Exceptions)
-	}
-	if got := b.get(sets, ns, "db"); got.GetUID() != uid {
-		t.Error("the StatefulSet was made anew")
-	}
-}
-
-func TestSS06LargeObjectsArriveAndOneTooLargeIsRefusedByName(t *testing.T) {
-	inModes(t, testSS06LargeObjectsArriveAndOneTooLargeIsRefusedByName)
-}
-
-func testSS06LargeObjectsArriveAndOneTooLargeIsRefusedByName(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	ns := b.namespace("ss06")
-	render := func(big int) string {
-		var out strings.Builder
-		out.WriteString(configMap(ns, "big", "blob", strings.Repeat("x", big)))
-		for _, name := range strings.Split("a b c d e f g h i j k l m n o p q r s t", " ") {
-			out.WriteString(configMap(ns, "part-"+name, "blob", strings.Repeat(name, 100000)))
-		}
-		return out.String()
-	}
-	b.apply("ss06", ns, render(900000))
-	if got := b.get(configmaps, ns, "big"); len(data(got, "blob")) != 900000 {
-		t.Errorf("%d bytes arrived", len(data(got, "blob")))
-	}
-	o := b.accept(b.order("ss06", ns, render(1300000)))
-	r := b.settled(o)
-	if !strings.Contains(r.Applied.Message, "ConfigMap ss06/big") || len(r.Applied.Message) > 512 || strings.Contains(r.Applied.Message, "xxxx") {
-		t.Errorf("applied is %+v", r.Applied)
-	}
-	if got := b.get(configmaps, ns, "big"); len(data(got, "blob")) != 900000 {
-		t.Error("the old content is gone")
-	}
-}
-
-func TestSS08ADeadAPIHarmsNobodyElse(t *testing.T) { inModes(t, testSS08ADeadAPIHarmsNobodyElse) }
-
-func testSS08ADeadAPIHarmsNobodyElse(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	ns := b.namespace("ss08")
-	two := func(v string) string { return configMap(ns, "a", "k", v) }
-	b.apply("ss08", ns, two("1")+configMap(ns, "b", "k", "1"))
-	services := schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
-	dead := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": "v1beta1.dead.example.test"},
-		"spec": map[string]any{
-			"group": "dead.example.test", "version": "v1beta1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100),
-			"insecureSkipTLSVerify": true, "service": map[string]any{"name": "gone", "namespace": ns},
-		},
-	}}
-	if _, err := b.plane.Dynamic().Resource(services).Create(b.ctx, dead, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		// A dead API would keep the namespaces of other tests from being deleted.
-		if err := b.plane.Dynamic().Resource(services).Delete(context.WithoutCancel(t.Context()), "v1beta1.dead.example.test", metav1.DeleteOptions{}); err != nil {
-			t.Log(err)
-		}
-	})
-	b.apply("ss08", ns, two("2"))
-	b.gone(configmaps, ns, "b")
-	b.halt()
-	b.start()
-	thing := "apiVersion: dead.example.test/v1beta1\nkind: Thing\nmetadata: {name: t, namespace: " + ns + "}\n"
-	o := b.accept(b.order("ss08", ns, two("3")+thing))
-	r := b.report("uid-ss08", "waits for the thing", func(r tunnel.Report) bool {
-		return r.Sequence == o.Sequence && r.Applied.Reason == "Blocked" && strings.Contains(r.Applied.Message, "Thing")
-	})
-	if r.Applied.Status != tunnel.Unknown {
-		t.Errorf("applied is %+v", r.Applied)
-	}
-	b.live(configmaps, ns, "a", "applied", func(u *unstructured.Unstructured) bool { return data(u, "k") == "3" })
 }

@@ -112,7 +112,27 @@ func testSS07EverythingInOneRenderNeedsOneSync(t *testing.T) {
 	b := newBench(t)
 	first, _ := b.apply("ss07", "ss07", everything("ss07"))
 	widgets := schema.GroupVersionResource{Group: "ss07.example.test", Version: "v1", Resource: "widgets"}
-	b.get(widgets, "ss07", "first")
+	six := func() string {
+		t.Helper()
+		var uids []string
+		for _, o := range []struct {
+			gvr      schema.GroupVersionResource
+			ns, name string
+		}{
+			{namespaces, "", "ss07"}, {definitions, "", "widgets.ss07.example.test"}, {widgets, "ss07", "first"},
+			{schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, "ss07", "run"},
+			{schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}, "ss07", "run"},
+			{schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}, "ss07", "run"},
+		} {
+			got := b.get(o.gvr, o.ns, o.name)
+			if got.GetDeletionTimestamp() != nil {
+				t.Errorf("%s %s is being deleted", o.gvr.Resource, o.name)
+			}
+			uids = append(uids, string(got.GetUID()))
+		}
+		return strings.Join(uids, " ")
+	}
+	live := six()
 	b.mu.Lock()
 	for _, r := range b.all {
 		if r.Sequence == first.Sequence && r.Applied.Status == tunnel.False {
@@ -134,7 +154,12 @@ metadata: {name: g, namespace: ss07}
 	if !strings.Contains(reasons["Ghost"], "does not serve") || !strings.Contains(reasons["ConfigMap"], "ss07-missing") {
 		t.Errorf("exceptions are %+v", r.Exceptions)
 	}
-	b.get(widgets, "ss07", "first")
+	if len(r.Exceptions) != 2 || r.Counts.Drifted != 0 {
+		t.Errorf("of those that were there something is told: %+v, %+v", r.Exceptions, r.Counts)
+	}
+	if now := six(); now != live {
+		t.Errorf("the six are %s, and were %s", now, live)
+	}
 }
 
 const webhook = `
@@ -278,8 +303,12 @@ func testPR06AnEmptyRenderIsNeverApplied(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("pr06")
-	b.apply("pr06", ns, configMap(ns, "one", "k", "v"))
-	before := b.get(configmaps, ns, "one")
+	b.apply("pr06", ns, configMap(ns, "one", "k", "v")+`apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`)
+	before, claim := b.get(configmaps, ns, "one"), b.get(claims, ns, "data")
 	o := b.accept(b.order("pr06", ns, "# all gone\n---\n# still nothing\n"))
 	r := b.settled(o)
 	if r.Applied.Status != tunnel.False || r.Applied.Reason != "EmptyRender" {
@@ -288,8 +317,17 @@ func testPR06AnEmptyRenderIsNeverApplied(t *testing.T) {
 	if after := b.get(configmaps, ns, "one"); after.GetUID() != before.GetUID() {
 		t.Error("the object was made anew")
 	}
+	if after := b.get(claims, ns, "data"); after.GetUID() != claim.GetUID() || after.GetDeletionTimestamp() != nil {
+		t.Error("the claim was touched")
+	}
 	b.edit(configmaps, ns, "one", "somebody", `{"data":{"k":"edited"}}`)
 	b.live(configmaps, ns, "one", "still enforced", func(u *unstructured.Unstructured) bool { return data(u, "k") == "v" })
+	// With the permission it prunes all.
+	if _, r = b.apply("pr06", ns, "# all gone\n", func(o *tunnel.Order) { o.Policy.AllowEmpty = true }); r.Counts.Total != 0 || len(b.inventory("uid-pr06")) != 0 {
+		t.Errorf("left are %+v, %+v", r.Counts, r.Inventory)
+	}
+	b.gone(configmaps, ns, "one")
+	b.gone(claims, ns, "data")
 }
 
 func TestARenderThatIsNotWhatWasOrderedIsRefused(t *testing.T) {

@@ -4,6 +4,7 @@ package engine_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -187,6 +188,15 @@ func testHE07HooksOfAChartRunOnceForEachRenderAndHoldBackWhatTheyGuard(t *testin
 	}
 	b.edit(jobs, ns, "prepare", "holder", slow)
 	b.gone(jobs, ns, "prepare")
+}
+
+func mustText(t testing.TB, value any) string {
+	t.Helper()
+	raw, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
 }
 
 func mustJSON(t testing.TB, u *unstructured.Unstructured) string {

@@ -3,14 +3,18 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"kumodo.io/convoy/pkg/tunnel"
 )
@@ -144,9 +148,30 @@ spec: {selector: {app: svc}, ports: [{port: 80}]}
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The endpoint slice controller does the same.
+	slices := schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
+	slice := ""
+	err = wait.PollUntilContextTimeout(b.ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		list, err := b.plane.Dynamic().Resource(slices).Namespace(ns).List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=svc"})
+		if err != nil || len(list.Items) == 0 {
+			return false, err
+		}
+		slice = list.Items[0].GetName()
+		return true, nil
+	})
+	if err != nil {
+		t.Fatalf("no EndpointSlice of svc: %v", err)
+	}
+	before := b.get(slices, ns, slice).GetUID()
 	_, r := b.apply("pr07", ns, service("2"))
-	if r.Counts.Total != 1 || len(r.Inventory) != 1 {
-		t.Errorf("the report counts %+v", r.Counts)
+	if r.Counts.Total != 1 || len(b.inventory("uid-pr07")) != 1 || len(r.Exceptions) != 0 {
+		t.Errorf("the report counts %+v, and has %+v", r.Counts, r.Exceptions)
+	}
+	if got := b.get(configmaps, ns, "svc-child"); got.GetUID() != made.GetUID() || got.GetResourceVersion() != made.GetResourceVersion() {
+		t.Errorf("the child was touched: %v", got.Object)
+	}
+	if got := b.get(slices, ns, slice); got.GetUID() != before || got.GetDeletionTimestamp() != nil {
+		t.Errorf("the EndpointSlice was touched: %v", got.Object)
 	}
 	b.accept(b.bare("pr07", tunnel.VerbRemove))
 	b.report("uid-pr07", "removed", func(r tunnel.Report) bool { return r.Done })

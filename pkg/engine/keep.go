@@ -39,6 +39,8 @@ type deleteRules struct {
 	allowed     []string // of the kinds that are kept otherwise
 	propagation metav1.DeletionPropagation
 	removal     bool // the Release goes
+	// needed are namespaces that hooks of the render are made in, and by which of them.
+	needed map[string]string
 }
 
 // rulesOf reads them out of an order. A render of nothing that was permitted takes
@@ -161,19 +163,32 @@ func (r *release) keep(ctx context.Context, o *object, why string) (gone bool, e
 
 // leaveLocked notes what was left behind.
 func (r *release) leaveLocked(what string) {
-	if r.leftBehind == "" {
-		r.leftBehind = clip(what, maxMessage-20)
+	if len(r.leftBehind) < maxLeft {
+		r.leftBehind = append(r.leftBehind, clip(what, maxMessage-20))
 	} else {
 		r.alsoLeft++
 	}
 }
 
-// leftLocked tells what was kept although it should have gone.
+// leftLocked tells what was kept although it should have gone: each, as long as a message
+// has room, and of the others how many there are.
 func (r *release) leftLocked() string {
-	if r.alsoLeft > 0 {
-		return fmt.Sprintf("%s (and %d more)", r.leftBehind, r.alsoLeft)
+	all := slices.Sorted(slices.Values(r.leftBehind))
+	out, told := "", 0
+	for _, what := range all {
+		if told > 0 && len(out)+len("; ")+len(what) > maxMessage-20 {
+			break
+		}
+		if told > 0 {
+			out += "; "
+		}
+		out += what
+		told++
 	}
-	return r.leftBehind
+	if more := len(all) - told + r.alsoLeft; more > 0 {
+		out += fmt.Sprintf(" (and %d more)", more)
+	}
+	return out
 }
 
 func isNamespace(id manifest.Identity) bool { return id.Group == "" && id.Kind == kindNamespace }

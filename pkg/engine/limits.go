@@ -85,6 +85,8 @@ const (
 	// maxExceptions and maxMessage of a report.
 	maxExceptions = 64
 	maxMessage    = 512
+	// maxLeft objects that were left behind are held to be named.
+	maxLeft = 16
 	// maxFields named in one message.
 	maxFields = 5
 

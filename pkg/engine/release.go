@@ -83,7 +83,7 @@ type release struct {
 	problems map[manifest.Identity]planned // of objects that are not in objects
 	// leftBehind says what this operation kept although it should have gone, and
 	// alsoLeft how many more there are.
-	leftBehind string
+	leftBehind []string
 	alsoLeft   int
 	refusal    *tunnel.Finding
 	refused    int64

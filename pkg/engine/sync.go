@@ -124,7 +124,7 @@ func (r *release) begin(kind string, order tunnel.Order) {
 		return
 	}
 	r.settled = false
-	r.leftBehind, r.alsoLeft = "", 0
+	r.leftBehind, r.alsoLeft = nil, 0
 	if r.held != nil && r.held.Sequence != order.Sequence {
 		r.held = nil // its order is no more
 	}
