@@ -144,8 +144,7 @@ func (r *Reporter) takeOne(ctx context.Context, cluster tunnel.ClusterID, order 
 func (r *Reporter) foundUnknown(cluster types.UID, release v1alpha1.UnknownRelease) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h := r.holdingLocked(cluster)
-	if len(h.unknown) < tunnel.MaxOrders {
+	if h := r.holdings[cluster]; h.asked(release.UID) {
 		h.addUnknown(release)
 	}
 }
@@ -153,19 +152,9 @@ func (r *Reporter) foundUnknown(cluster types.UID, release v1alpha1.UnknownRelea
 func (r *Reporter) foundForeign(cluster types.UID, release string, sequence int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h := r.holdingLocked(cluster)
-	if len(h.foreign) < tunnel.MaxOrders {
+	if h := r.holdings[cluster]; h.asked(release) {
 		h.addForeign(release, sequence)
 	}
-}
-
-func (r *Reporter) holdingLocked(cluster types.UID) *holding {
-	h := r.holdings[cluster]
-	if h == nil {
-		h = &holding{}
-		r.holdings[cluster] = h
-	}
-	return h
 }
 
 // foldAdopted makes an order that was given back the current one. False: the hub has

@@ -42,6 +42,9 @@ func (r *Reporter) Cluster(ctx context.Context, key types.NamespacedName, uid ty
 	}
 	r.metrics.writes.WithLabelValues("cluster", "written").Inc()
 	r.options.Memory.PutCluster(out)
+	// What is lost was counted before the write, and another one may have been quicker with
+	// a later count: it is looked at again, which costs no write when it is right.
+	r.losses.Add(uid)
 	return nil
 }
 

@@ -44,6 +44,8 @@ type hub struct {
 	last     map[types.UID]int64
 	key      ed25519.PrivateKey
 	reporter *Reporter
+
+	meanwhile func() // called once, when a Cluster is about to be written
 }
 
 var edge = tunnel.ClusterID{Namespace: "team", Name: "edge", UID: "c1"}
@@ -240,6 +242,12 @@ func (t table[T]) Get(_ context.Context, key types.NamespacedName) (T, error) {
 func (t table[T]) UpdateStatus(_ context.Context, key types.NamespacedName, _ types.UID, mutate func(T) error) (T, error) {
 	t.h.mu.Lock()
 	defer t.h.mu.Unlock()
+	if meanwhile := t.h.meanwhile; meanwhile != nil && t.kind == "Cluster" {
+		t.h.meanwhile = nil
+		t.h.mu.Unlock()
+		meanwhile()
+		t.h.mu.Lock()
+	}
 	var none T
 	if t.h.failing != nil {
 		return none, t.h.failing

@@ -81,11 +81,24 @@ func (r *Reporter) Compared(cluster types.UID, newer []string) {
 	r.losses.AddAfter(cluster, heldPatience)
 }
 
+// asked says whether the last comparison asked for the order of a Release. What comes
+// beyond that, unasked or late from the session before, is not what the agent holds.
+func (h *holding) asked(uid string) bool {
+	if h == nil {
+		return false
+	}
+	_, missing := h.missing[uid]
+	_, unknown := h.unknown[uid]
+	_, foreign := h.foreign[uid]
+	return missing || unknown || foreign
+}
+
 func (h *holding) addUnknown(release v1alpha1.UnknownRelease) {
 	if h.unknown == nil {
 		h.unknown = map[string]v1alpha1.UnknownRelease{}
 	}
 	h.unknown[release.UID] = release
+	delete(h.foreign, release.UID)
 }
 
 func (h *holding) addForeign(uid string, sequence int64) {
@@ -93,6 +106,15 @@ func (h *holding) addForeign(uid string, sequence int64) {
 		h.foreign = map[string]int64{}
 	}
 	h.foreign[uid] = sequence
+	delete(h.unknown, uid)
+}
+
+// patience is how much longer what was asked for is waited for; 0: no longer.
+func (h *holding) patience(now time.Time) time.Duration {
+	if h == nil || len(h.missing) == 0 {
+		return 0
+	}
+	return max(0, h.until.Sub(now))
 }
 
 // ReleaseChanged is told of each change of a Release in the cache. It does not
@@ -137,7 +159,7 @@ func (r *Reporter) lost(cluster types.NamespacedName, uid types.UID) lost {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.holdings[uid]
-	if h == nil || len(h.missing) > 0 && r.clock.Now().Before(h.until) {
+	if h == nil || h.patience(r.clock.Now()) > 0 {
 		return out
 	}
 	for uid, sequence := range h.foreign {
@@ -184,6 +206,14 @@ func (r *Reporter) writeLosses(ctx context.Context, uid types.UID) error {
 		delete(r.holdings, uid)
 		r.mu.Unlock()
 		return nil
+	}
+	r.mu.Lock()
+	wait := r.holdings[uid].patience(r.clock.Now())
+	r.mu.Unlock()
+	if wait > 0 {
+		// The queue keeps one time for each Cluster, the earliest: it may have been that of
+		// the session before.
+		r.losses.AddAfter(uid, wait)
 	}
 	behindBefore := meta.FindStatusCondition(cached.Status.Conditions, v1alpha1.ConditionHubBehind) != nil
 	key := types.NamespacedName{Namespace: cached.Namespace, Name: cached.Name}
