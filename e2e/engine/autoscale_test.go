@@ -275,7 +275,7 @@ func TestANumberIsTheRendersAgainWithoutAnOrderWhenItsAutoscalerIsGone(t *testin
 		t.Fatal(err)
 	}
 	b.scale(ns, "web", "kube-controller-manager", 6)
-	b.quiet("after it scaled")
+	b.settle()
 	if n := replicasOf(b.get(deployments, ns, "web")); n != 6 {
 		t.Fatalf("there are %d replicas", n)
 	}

@@ -133,6 +133,9 @@ func testAHookThatFailsBeforeARemovalHoldsItUntilSomebodySaysSo(t *testing.T) {
 		b.appears(jobs, ns, "backup-"+how)
 		b.endJob(ns, "backup-"+how, false)
 		r := b.report(o.Release.UID, "held by its hook", failedBy("PreDelete hook batch/Job removal/backup-"+how+" failed: BackoffLimitExceeded: by the test; nothing was deleted"))
+		if run := lastRun(r, "Job/removal/backup-"+how); run.State != "Failed" || run.StartedAt.IsZero() || run.FinishedAt == nil || r.Operation == nil || r.Operation.StartedAt.IsZero() {
+			t.Errorf("it is not dated: run %+v, operation %+v", run, r.Operation)
+		}
 		b.get(configmaps, ns, how)
 		b.absent(configmaps, ns, "bye-"+how)
 		if how == "released" {

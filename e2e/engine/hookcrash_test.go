@@ -19,17 +19,27 @@ import (
 // fewWrites without.
 const fewWrites = 8
 
-// hookLife is install, upgrade and removal of a render with hooks of all phases.
+// hookLife is install, an upgrade that fails, one that does not, and removal, of renders
+// with hooks of all phases.
 func hookLife(b *bench, ns string) []tunnel.Order {
 	render := func(value string) string {
-		return configMap(ns, "main", "k", value) + job("before", hookOf("PreSync")) +
-			hookMap("account", hookOf("PreSync", "sync-wave", "-1", "hook-delete-policy", "BeforeHookCreation,HookSucceeded")) +
-			hookMap("after", hookOf("PostSync")) + hookMap("farewell", hookOf("PreDelete")) + hookMap("gone", hookOf("PostDelete"))
+		long := func(phase string, more ...string) string { return hookOf(phase, append(more, "hook-timeout", "60")...) }
+		return configMap(ns, "main", "k", value) + job("before", long("PreSync")) +
+			hookMap("account", long("PreSync", "sync-wave", "-1", "hook-delete-policy", "BeforeHookCreation,HookSucceeded")) +
+			hookMap("after", long("PostSync")) + hookMap("alarm", long("SyncFailed")) +
+			hookMap("farewell", long("PreDelete")) + hookMap("gone", long("PostDelete"))
 	}
-	return []tunnel.Order{b.order(ns, ns, render("v1"), withHooks), b.order(ns, ns, render("v2"), withHooks), b.bare(ns, tunnel.VerbRemove)}
+	return []tunnel.Order{
+		b.order(ns, ns, render("v1"), withHooks), b.order(ns, ns, render("v1")+stuck, withHooks, seconds(2), once),
+		b.order(ns, ns, render("v2"), withHooks), b.bare(ns, tunnel.VerbRemove),
+	}
 }
 
-// over waits until an order is carried out, or the engine was killed, which it says.
+// once lets an order fail for good.
+func once(o *tunnel.Order) { o.Policy.Retry = &tunnel.Retry{Limit: 0, MinSeconds: 1, MaxSeconds: 1} }
+
+// over waits until an order is carried out, or has failed for good, or the engine was
+// killed, which it says.
 func (b *bench) over(o tunnel.Order, killed <-chan struct{}) bool {
 	b.t.Helper()
 	deadline := time.After(patience)
@@ -38,6 +48,9 @@ func (b *bench) over(o tunnel.Order, killed <-chan struct{}) bool {
 		r := b.latest[o.Release.UID]
 		b.mu.Unlock()
 		if r.Sequence == o.Sequence && r.Settled && r.Applied.Status == tunnel.True && (r.Done || o.Verb == tunnel.VerbApply && r.Healthy.Status == tunnel.True) {
+			return false
+		}
+		if r.Sequence == o.Sequence && r.Settled && r.Applied.Reason == "RetriesExhausted" {
 			return false
 		}
 		select {
@@ -100,7 +113,8 @@ func TestHooksOfAnEngineKilledAtAnyWriteAreNeitherLostNorRepeated(t *testing.T) 
 	wantMade := quiet.made(ns)
 	writes := int(quiet.calls.writes.Load())
 	if diff := cmp.Diff(map[string]int{
-		"jobs before": 2, "configmaps account": 2, "configmaps after": 2, "configmaps farewell": 1, "configmaps gone": 1,
+		"jobs before": 3, "configmaps account": 3, "configmaps after": 2, "configmaps alarm": 1, "configmaps farewell": 1, "configmaps gone": 1,
+		"deployments stuck": 1,
 	}, wantMade); diff != "" {
 		t.Fatalf("the undisturbed run made (-want +got):\n%s", diff)
 	}

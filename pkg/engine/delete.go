@@ -5,6 +5,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -108,7 +109,7 @@ func (r *release) stay(p *plan) {
 // last, and waits until all are really gone.
 func (r *release) deleteWave(ctx context.Context, order tunnel.Order, open []*deletion, deadline time.Time) error {
 	for attempt := 0; ; attempt++ {
-		left, err := r.deletePass(ctx, order, open)
+		left, err := r.deletePass(ctx, order, open, deadline)
 		if err != nil {
 			return err
 		}
@@ -138,8 +139,9 @@ func (r *release) deleteWave(ctx context.Context, order tunnel.Order, open []*de
 
 // deletePass goes over the objects of a wave once, those of one step in parallel, and
 // returns those that are still there. One that cannot be deleted does not keep the
-// others: all are asked for before the first failure is told.
-func (r *release) deletePass(ctx context.Context, order tunnel.Order, open []*deletion) (left []*deletion, err error) {
+// others: all are asked for before the first failure is told. After the deadline none is
+// begun any more, but for the first few.
+func (r *release) deletePass(ctx context.Context, order tunnel.Order, open []*deletion, deadline time.Time) (left []*deletion, err error) {
 	gone := make([]bool, len(open))
 	failures := make([]error, len(open))
 	for start := 0; start < len(open); {
@@ -154,6 +156,10 @@ func (r *release) deletePass(ctx context.Context, order tunnel.Order, open []*de
 		group.SetLimit(maxParallel)
 		for i := start; i < end; i++ {
 			group.Go(func() error {
+				if i >= maxParallel && !r.now().Before(deadline) {
+					open[i].why = cmp.Or(open[i].why, "its deletion was not asked for before the deadline")
+					return nil
+				}
 				if r.checkpoint(ctx, order) == nil {
 					gone[i], failures[i] = r.deleteOne(ctx, open[i])
 				}
@@ -258,8 +264,14 @@ func (r *release) deleteOne(ctx context.Context, d *deletion) (gone bool, err er
 	if heir := r.heir(o.id); heir != "" {
 		return r.keep(ctx, o, "Release "+heir+" has it in its render")
 	}
+	if hook := d.rules.needed[o.id.Name]; hook != "" && isNamespace(o.id) {
+		return r.keep(ctx, o, "hook "+hook+" is made in it")
+	}
 	other, err := r.others(ctx, o, res)
+	var left *leftByHookError
 	switch {
+	case errors.As(err, &left):
+		return r.keep(ctx, o, left.Error())
 	case apierrors.IsForbidden(err):
 		return r.keep(ctx, o, "it cannot be told whether others have objects that would go with it: "+explain(err, false))
 	case err != nil:

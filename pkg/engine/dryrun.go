@@ -15,6 +15,27 @@ import (
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
+// tryAll makes the dry run of all objects, and of the hooks if they run. It has as long
+// as a wave has, and no less than by default: a server that answers slowly must not hold
+// the operation for a minute with each object.
+func (r *release) tryAll(ctx context.Context, order tunnel.Order, p *plan) error {
+	limit := max(timeoutOf(order), defaultTimeout)
+	r.setDeadline(r.now().Add(limit))
+	trying, cancel := context.WithTimeoutCause(ctx, limit, errTriedTooLong)
+	defer cancel()
+	err := r.dryRun(trying, order, p)
+	if err == nil && p.running {
+		err = r.dryRunHooks(trying, order, p)
+	}
+	if errors.Is(context.Cause(trying), errTriedTooLong) {
+		return fmt.Errorf("%w after %s", errTriedTooLong, limit)
+	}
+	return err
+}
+
+// errTriedTooLong: the deadline of the dry run has passed.
+var errTriedTooLong = errors.New("the dry run had not ended")
+
 // dryRun tries every object of a plan without changing anything. Afterwards each
 // item says what stands in its way: failed with class rejected, invalid or
 // conflicting means that nothing of the render may be applied; cannotTell and

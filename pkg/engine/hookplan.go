@@ -169,7 +169,7 @@ func (r *release) provide(ctx context.Context, order tunnel.Order, p *plan, hook
 	}
 	deadline := r.now().Add(timeoutOf(order))
 	for _, items := range steps {
-		if err := r.applyStep(ctx, order, p, items, changed); err != nil {
+		if err := r.applyStep(ctx, order, p, items, deadline, changed); err != nil {
 			return err
 		}
 		if err := r.waitWave(ctx, order, p, items, deadline, changed); err != nil {

@@ -47,8 +47,7 @@ func (r *release) preDelete(ctx context.Context, order tunnel.Order) (*plan, err
 	return p, r.runPhase(ctx, ofRender(order, applied), p, phasePreDelete)
 }
 
-// postDelete runs what comes after the last object is gone, and deletes what hooks left
-// behind.
+// postDelete runs what comes after the last object is gone.
 func (r *release) postDelete(ctx context.Context, order tunnel.Order, p *plan) error {
 	if p != nil && p.running {
 		r.half(false)
@@ -60,7 +59,7 @@ func (r *release) postDelete(ctx context.Context, order tunnel.Order, p *plan) e
 		}
 		r.half(true)
 	}
-	return r.leaveHooks(ctx, order)
+	return nil
 }
 
 // ofRender is an order as the hooks of a render need it.
@@ -74,6 +73,10 @@ func ofRender(order tunnel.Order, render *Render) tunnel.Order {
 // of PostDelete. All else that hooks made may hold data that no render brings back, and
 // is left.
 func (r *release) leaveHooks(ctx context.Context, order tunnel.Order) error {
+	r.missHooks(ctx)
+	if err := r.checkpoint(ctx, order); err != nil {
+		return err
+	}
 	r.mu.Lock()
 	for _, run := range r.runs {
 		if run.Gone || run.UID == "" {

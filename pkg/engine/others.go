@@ -23,6 +23,9 @@ import (
 func (r *release) others(ctx context.Context, o *object, res resource) (string, error) {
 	switch {
 	case isNamespace(o.id):
+		if err := r.leftByHooks(ctx, func(id manifest.Identity) bool { return id.Namespace == o.id.Name }); err != nil {
+			return "", err
+		}
 		return r.stranger(ctx, o.id.Name)
 	case isDefinition(o.id):
 		live, err := r.runner.target.get(ctx, res, "", o.id.Name)
@@ -32,6 +35,9 @@ func (r *release) others(ctx context.Context, o *object, res resource) (string, 
 		defined, ok := definedBy(live)
 		if !ok {
 			return "", nil // it serves no version, so nothing can be of its kind
+		}
+		if err := r.leftByHooks(ctx, func(id manifest.Identity) bool { return id.Group == defined.group && id.Kind == defined.kind }); err != nil {
+			return "", err
 		}
 		return r.strangerOf(ctx, defined)
 	}

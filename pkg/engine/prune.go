@@ -56,6 +56,7 @@ func (r *release) prune(ctx context.Context, order tunnel.Order, p *plan) error 
 	if order.Policy.PruneOrphaned {
 		// An empty render is here only because it was allowed to prune all.
 		rules := rulesOf(order, p.count == 0)
+		rules.needed = p.hookNamespaces()
 		held, err := r.withinBudget(ctx, order, stale, rules)
 		if err != nil {
 			return err
@@ -104,10 +105,17 @@ func (r *release) removeAll(ctx context.Context, order tunnel.Order) error {
 		all = append(all, o)
 	}
 	r.mu.Unlock()
-	if err := r.deleteObjects(ctx, order, all, rulesOf(order, false)); err != nil {
+	first, last := r.hookPlaces(p, all)
+	if err := r.deleteObjects(ctx, order, first, rulesOf(order, false)); err != nil {
 		return r.failSync(ctx, order, err, v1alpha1.ReasonPruneFailed)
 	}
 	if err := r.postDelete(ctx, order, p); err != nil {
+		return r.failSync(ctx, order, err, v1alpha1.ReasonUnknown)
+	}
+	if err := r.deleteObjects(ctx, order, last, rulesOf(order, false)); err != nil {
+		return r.failSync(ctx, order, err, v1alpha1.ReasonPruneFailed)
+	}
+	if err := r.leaveHooks(ctx, order); err != nil {
 		return r.failSync(ctx, order, err, v1alpha1.ReasonUnknown)
 	}
 	return r.finishLast(ctx, order)

@@ -57,13 +57,8 @@ func (r *release) sync(ctx context.Context, order tunnel.Order) error {
 		return r.end(ctx, order, finding, errors.New(finding.Message))
 	}
 	p.running = r.beginRound(order, p, false)
-	if err := r.dryRun(ctx, order, p); err != nil {
+	if err := r.tryAll(ctx, order, p); err != nil {
 		return r.failSync(ctx, order, err, v1alpha1.ReasonUnknown)
-	}
-	if p.running {
-		if err := r.dryRunHooks(ctx, order, p); err != nil {
-			return r.failSync(ctx, order, err, v1alpha1.ReasonUnknown)
-		}
 	}
 	if err := r.refuseTurned(ctx, p); err != nil {
 		return r.failSync(ctx, order, err, v1alpha1.ReasonUnknown)

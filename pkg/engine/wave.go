@@ -43,7 +43,7 @@ func (r *release) applyWave(ctx context.Context, order tunnel.Order, p *plan, wa
 		if err := r.checkpoint(ctx, order); err != nil {
 			return err
 		}
-		if err := r.applyStep(ctx, order, p, items[start:end], changed); err != nil {
+		if err := r.applyStep(ctx, order, p, items[start:end], deadline, changed); err != nil {
 			return err
 		}
 		if isDefinition(items[start].id) {
@@ -87,8 +87,9 @@ func (r *release) complete(p *plan, order tunnel.Order) bool {
 }
 
 // applyStep applies objects that do not need each other, in parallel. What cannot
-// be applied now is left in item.failed; an error ends the operation.
-func (r *release) applyStep(ctx context.Context, order tunnel.Order, p *plan, items []*item, changed func(groupKind, definition) bool) error {
+// be applied now is left in item.failed; an error ends the operation. After the deadline
+// none is begun any more, but for the first few.
+func (r *release) applyStep(ctx context.Context, order tunnel.Order, p *plan, items []*item, deadline time.Time, changed func(groupKind, definition) bool) error {
 	todo := map[int32]*item{}
 	for _, it := range items {
 		if !it.unchanged {
@@ -100,7 +101,7 @@ func (r *release) applyStep(ctx context.Context, order tunnel.Order, p *plan, it
 	}
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxParallel)
-	left := len(todo)
+	left, begun := len(todo), 0
 	err := r.contents(ctx, p.render, func(line int32) bool { return todo[line] != nil }, func(e *manifest.Entry) (bool, error) {
 		it := todo[int32(e.Line)]
 		content, err := e.Object()
@@ -108,6 +109,11 @@ func (r *release) applyStep(ctx context.Context, order tunnel.Order, p *plan, it
 			return false, err
 		}
 		left--
+		if begun >= maxParallel && !r.now().Before(deadline) {
+			it.fail(cannotTell, exceptionUnknown, "was not applied before the deadline")
+			return left > 0, nil
+		}
+		begun++
 		group.Go(func() error {
 			r.applyOne(gctx, order, p, it, content, changed)
 			return nil
@@ -209,7 +215,7 @@ func (r *release) waitWave(ctx context.Context, order tunnel.Order, p *plan, ite
 		}
 		if len(failed) > 0 {
 			slices.SortFunc(failed, func(a, b *item) int { return int(a.line - b.line) })
-			if err := r.applyStep(ctx, order, p, failed, changed); err != nil {
+			if err := r.applyStep(ctx, order, p, failed, deadline, changed); err != nil {
 				return err
 			}
 		}
