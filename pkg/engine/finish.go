@@ -82,6 +82,10 @@ func (r *release) finishSync(ctx context.Context, order tunnel.Order, p *plan) e
 func (r *release) settleSync(order tunnel.Order, met bool, late string) {
 	now := r.now()
 	r.mu.Lock()
+	if r.order.Sequence != order.Sequence {
+		r.mu.Unlock()
+		return // it would be told of the newer order
+	}
 	r.settled = true
 	r.finding = tunnel.Finding{Status: tunnel.True, Reason: v1alpha1.ReasonApplied, Message: r.leftLocked()}
 	if r.op != nil {

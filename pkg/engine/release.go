@@ -31,6 +31,8 @@ type release struct {
 	writing sync.Mutex
 	// ruled are the health rules in use; nil: the built-in ones alone.
 	ruled atomic.Pointer[ruled]
+	// unruled says why those of the order are not in use; empty: they are. Guarded by mu.
+	unruled string
 
 	mu sync.Mutex // guards what follows
 

@@ -82,7 +82,7 @@ func (r *release) buildLocked() tunnel.Report {
 	out.Hooks = r.hookRunsLocked()
 	s := r.tallyLocked(&out)
 	out.Counts.Total = int32(max(r.total, 0))
-	out.InSync, out.Healthy = r.inSyncLocked(s), healthyFinding(s, s.applied, r.total)
+	out.InSync, out.Healthy = r.inSyncLocked(s), r.unruledLocked(healthyFinding(s, s.applied, r.total))
 	if r.done {
 		out.InSync, out.Healthy = r.finding, r.finding
 	}
@@ -191,7 +191,7 @@ func (r *release) tallyLocked(out *tunnel.Report) tally {
 		})
 	}
 	out.Counts.Drifted, out.Counts.Failed = int32(s.drifted), failed
-	if r.settled && r.op != nil && r.op.Phase == v1alpha1.PhaseFailed {
+	if r.settled && r.op != nil && (r.op.Phase == v1alpha1.PhaseFailed || r.op.Phase == v1alpha1.PhaseAborted) {
 		// The deadline has passed: what still moves is told when it changes, and what
 		// is known now is worth writing down.
 		s.moving = 0

@@ -101,7 +101,7 @@ func (r *release) stageRules(ctx context.Context, order tunnel.Order) error {
 	if !was.is(order) || (was != nil && was.bound == nil) {
 		now, err := r.newRuled(ctx, order)
 		if err != nil {
-			return err
+			return fmt.Errorf("health rules: %w", err)
 		}
 		r.ruled.Store(now)
 		r.mu.Lock()
@@ -115,7 +115,44 @@ func (r *release) stageRules(ctx context.Context, order tunnel.Order) error {
 			r.runner.tidy()
 		}
 	}
-	return r.judgeAnew(ctx)
+	if err := r.judgeAnew(ctx); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dirty = r.dirty || r.unruled != ""
+	r.unruled = ""
+	return nil
+}
+
+// failRules ends a sync whose health rules are not to be had. Where its render is the one
+// applied in full it stays so, and only health is not known; any other waits for them,
+// since its waves are judged by them.
+func (r *release) failRules(ctx context.Context, order tunnel.Order, err error) error {
+	if ctx.Err() != nil || errors.Is(err, errSuperseded) || errors.Is(err, errStopped) || r.superseded(order) {
+		return r.failSync(ctx, order, err, v1alpha1.ReasonProgressing)
+	}
+	var refused *renderError
+	r.mu.Lock()
+	r.unruled = clip(explain(err, false), maxMessage)
+	applied := r.applied != nil && order.Objects != nil && r.applied.Objects == *order.Objects && r.applied.Namespace == order.Policy.Namespace &&
+		r.attempt == nil && !r.roundOpenLocked(order)
+	left := r.leftLocked()
+	r.dirty = true
+	r.mu.Unlock()
+	if !applied || errors.As(err, &refused) {
+		return r.failSync(ctx, order, err, v1alpha1.ReasonProgressing)
+	}
+	return r.end(ctx, order, tunnel.Finding{Status: tunnel.True, Reason: v1alpha1.ReasonApplied, Message: left}, err)
+}
+
+// unruledLocked takes back a health that was found without the rules of the order. Bad
+// news stay.
+func (r *release) unruledLocked(found tunnel.Finding) tunnel.Finding {
+	if r.unruled == "" || r.order.Rules == nil || found.Status != tunnel.True {
+		return found
+	}
+	return tunnel.Finding{Status: tunnel.Unknown, Reason: v1alpha1.ReasonUnknown, Message: r.unruled}
 }
 
 // mayJudge says whether an object may be judged by these rules.

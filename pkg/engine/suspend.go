@@ -16,7 +16,7 @@ import (
 func (r *release) holdStill(ctx context.Context, order tunnel.Order) error {
 	r.begin(v1alpha1.OperationSync, order)
 	if err := r.stageRules(ctx, order); err != nil { // to judge is not to apply
-		return r.failSync(ctx, order, err, v1alpha1.ReasonProgressing)
+		return r.failRules(ctx, order, err)
 	}
 	finding := tunnel.Finding{
 		Status: tunnel.False, Reason: v1alpha1.ReasonSuspended,

@@ -36,7 +36,7 @@ func (r *release) sync(ctx context.Context, order tunnel.Order) error {
 		Hooks: hooked(order),
 	}
 	if err := r.stageRules(ctx, order); err != nil {
-		return r.failSync(ctx, order, err, v1alpha1.ReasonProgressing)
+		return r.failRules(ctx, order, err)
 	}
 	if err := r.stage(ctx, render); err != nil {
 		return r.failSync(ctx, order, err, v1alpha1.ReasonProgressing)
@@ -140,7 +140,10 @@ func (r *release) end(ctx context.Context, order tunnel.Order, finding tunnel.Fi
 	r.finding = finding
 	if r.op != nil {
 		r.op.Phase, r.op.FinishedAt, r.op.Deadline, r.op.Message = v1alpha1.PhaseSucceeded, &now, nil, finding.Message
-		if err != nil {
+		switch {
+		case isAborted(err):
+			r.op.Phase = v1alpha1.PhaseAborted
+		case err != nil:
 			r.op.Phase = v1alpha1.PhaseFailed
 		}
 	}
@@ -172,6 +175,11 @@ func (r *release) failSync(ctx context.Context, order tunnel.Order, err error, r
 	}
 	if errors.Is(err, errSuperseded) || errors.Is(err, errStopped) {
 		return err
+	}
+	if r.superseded(order) {
+		// It may have failed since its order is no more: the hub gives out no layer of such
+		// a one. Nobody has to know; the newer order tells how it goes.
+		return errSuperseded
 	}
 	finding := tunnel.Finding{Status: tunnel.Unknown, Reason: reason, Message: explain(err, false)}
 	var refused *renderError

@@ -195,13 +195,14 @@ const (
 	PhaseRunning   = "Running"
 	PhaseSucceeded = "Succeeded"
 	PhaseFailed    = "Failed"
+	PhaseAborted   = "Aborted" // by a person
 )
 
 // Operation is something that the engine did or does for a Release.
 type Operation struct {
 	// type: Sync, Heal, Remove, Release.
 	Type string `json:"type"`
-	// phase: Running, Succeeded, Failed.
+	// phase: Running, Succeeded, Failed, Aborted.
 	Phase string `json:"phase"`
 	// sequence of the order it is about.
 	// +optional

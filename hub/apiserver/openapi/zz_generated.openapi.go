@@ -5738,7 +5738,7 @@ func schema_convoy_api_core_v1alpha1_Operation(ref common.ReferenceCallback) com
 					},
 					"phase": {
 						SchemaProps: spec.SchemaProps{
-							Description: "phase: Running, Succeeded, Failed.",
+							Description: "phase: Running, Succeeded, Failed, Aborted.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
