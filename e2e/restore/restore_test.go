@@ -25,7 +25,26 @@ const quiet = 5 * time.Second
 // stored are the kinds that a hub writes.
 var stored = []schema.GroupVersionResource{install.Releases, install.Inventories, install.Clusters}
 
-func TestARestartOfTheHubAppliesNothingAndWritesNothing(t *testing.T) {
+// One hub on one install, which loses more from chapter to chapter. Each stands on what is
+// there after the one before, so the first that fails ends the story.
+func TestHA03WhateverAHubLosesStopsNothing(t *testing.T) {
+	for _, chapter := range []struct {
+		name string
+		test func(*testing.T)
+	}{
+		{"a restart applies nothing and writes nothing", restart},
+		{"HA-03: a hub that is restored from an older copy holds still", olderCopy},
+		{"a lost store is fetched back from agents", lostStore},
+		{"a lost etcd leaves what runs and lists it", lostEtcd},
+		{"lost keys stop nothing and a new join brings agents back", lostKeys},
+	} {
+		if !t.Run(chapter.name, chapter.test) {
+			t.Fatal("what follows stands on this and was not tried")
+		}
+	}
+}
+
+func restart(t *testing.T) {
 	ctx := deadline(t)
 	releases := make([]*corev1alpha1.Release, many)
 	for i := range releases {
@@ -75,7 +94,7 @@ func TestARestartOfTheHubAppliesNothingAndWritesNothing(t *testing.T) {
 	}
 }
 
-func TestHA03AHubThatIsRestoredFromAnOlderCopyHoldsStill(t *testing.T) {
+func olderCopy(t *testing.T) {
 	ctx := deadline(t)
 	apply(ctx, t, release("r1", edge1, "v1"))
 	until(ctx, t, "r1", ready)
@@ -138,7 +157,7 @@ func TestHA03AHubThatIsRestoredFromAnOlderCopyHoldsStill(t *testing.T) {
 	untilCluster(ctx, t, edge1, func(c *corev1alpha1.Cluster) bool { return !behind(c) && c.Status.UnknownReleaseCount == 0 })
 }
 
-func TestALostStoreIsFetchedBackFromAgents(t *testing.T) {
+func lostStore(t *testing.T) {
 	ctx := deadline(t)
 	apply(ctx, t, release("shared-1", edge1, "shared"), release("shared-2", edge2, "shared"))
 	until(ctx, t, "shared-1", ready)
@@ -168,7 +187,7 @@ func TestALostStoreIsFetchedBackFromAgents(t *testing.T) {
 	}
 }
 
-func TestALostEtcdLeavesWhatRunsAndListsIt(t *testing.T) {
+func lostEtcd(t *testing.T) {
 	ctx := deadline(t)
 	app := onEdge(ctx, t, edge1, configMaps, "t-ha-03", "app", value("3"))
 	second := onEdge(ctx, t, edge1, configMaps, "t-ha-03", "second", exists)
@@ -180,7 +199,7 @@ func TestALostEtcdLeavesWhatRunsAndListsIt(t *testing.T) {
 	must(t, describeSource(ctx))
 	join(ctx, t, edge1, "--create")
 	join(ctx, t, edge2, "--create")
-	// r2 twice: the agent remembers the one that an earlier test made anew, too.
+	// r2 twice: the agent remembers the one that was made anew, too.
 	cluster := untilCluster(ctx, t, edge1, func(c *corev1alpha1.Cluster) bool { return c.Status.UnknownReleaseCount == many+4 })
 	if len(cluster.Status.UnknownReleases) != 16 || !behind(cluster) {
 		t.Errorf("status %+v", cluster.Status)
@@ -207,7 +226,7 @@ func TestALostEtcdLeavesWhatRunsAndListsIt(t *testing.T) {
 	}
 }
 
-func TestLostKeysStopNothingAndANewJoinBringsAgentsBack(t *testing.T) {
+func lostKeys(t *testing.T) {
 	ctx := deadline(t)
 	app := onEdge(ctx, t, edge1, configMaps, "t-ha-03", "app", exists)
 	shared := onEdge(ctx, t, edge2, configMaps, "shared", "shared", exists)
