@@ -57,7 +57,7 @@ func clauses() []clause {
 var (
 	// ends of a clause. Between values a comma and a word may stand too: those are read
 	// by the clause itself.
-	clauseEnd = regexp.MustCompile(`;\s*(?:then\s+)?|,\s+then\s+`)
+	clauseEnd = regexp.MustCompile(`;\s*(?:then\s+)?|(?:,| and)\s+then\s+`)
 	inTurn    = regexp.MustCompile(`^in turn\s*[-:]\s*`)
 )
 

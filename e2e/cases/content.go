@@ -240,15 +240,19 @@ func (c *Case) files(s *Step) (files, links map[string]string, err error) {
 	}
 	for path, text := range s.Tree {
 		files[path] = text
+		delete(links, path)
 	}
 	for path, to := range s.Symlinks {
 		links[path] = to
+		delete(files, path)
 	}
 	for _, d := range s.Drop {
-		if _, ok := files[d.path()]; !ok {
+		_, file := files[d.path()]
+		if _, link := links[d.path()]; !file && !link {
 			return nil, nil, c.broken(d.line, "step %s: drop: there is no file %s", s.Name, d.path())
 		}
 		delete(files, d.path())
+		delete(links, d.path())
 	}
 	return files, links, nil
 }

@@ -36,10 +36,16 @@ func happenings() []happening {
 	}
 	return []happening{
 		of(`^clusters? (.+?) (?:register|registers|join|joins)\b`, (*Player).clustersRegister),
+		of(`^repeat (\S+?)(?: and (\S+))? but (.+?) (?:first|in between)$`, (*Player).repeated),
+		of(`\bfirst sync is cut off\b.*?\b(\w+) times\b`, (*Player).syncCutOff),
+		of(`^(?:the )?cluster (\S+) is (?:removed|deleted)\b`, (*Player).clusterRemoved),
+		of(`^(?:the )?(?:release (\S+?)(?:'s)? |release's )?spec\.([A-Za-z.]+) (?:becomes|is set to) (.+)$`, (*Player).specBecomes),
+		of(`^(?:the )?release(?: (\S+))? is (suspended|resumed)\b`, (*Player).suspended),
 		of(`\b(?:someone|somebody|a user|a person|an operator) deletes the (\w+)(?: (\S+?))?(?: by hand)?(?:[ .,;]|$)`, (*Player).deletedByHand),
+		of(`^(?:then )?(?:the )?(\w+)(?: (\S+))? (?:is|gets) deleted (?:by hand|by someone|by somebody|by a user|with kubectl)\b`, (*Player).deletedByHand),
 		of(`\bpermission to render nothing\b(?:.*?\bon top of (\S+))?`, (*Player).emptyAllowed),
 		of(`\b(?:finalizer\b.*\bremoves? it|finalizers? (?:is|are) removed)`, (*Player).finalizersRemoved),
-		of(`\breleases? (?:(\S+) )?(?:is|are) deleted\b`, (*Player).releaseDeleted),
+		of(`\b((?:all |both |every )?(?:the )?(?:\w+ )??)releases?((?:,? (?:and )?[-a-z0-9]+)*?) (?:is|are) deleted\b`, (*Player).releaseDeleted),
 		of(`\bhub\b.*\bbacked up\b|\bbackup of the hub\b`, (*Player).backedUp),
 		of(`\bhub\b.*\brestored\b`, (*Player).restored),
 		of(`\bold cluster\b.*\b(?:comes|is) back\b`, (*Player).oldClusterBack),
@@ -57,25 +63,29 @@ func happenings() []happening {
 	}
 }
 
-// event carries out what it knows.
+// event carries out what it knows. One that tells several things that the player knows
+// is carried out part by part, in the order told.
 func (p *Player) event(ctx context.Context, s *Step) error {
-	for _, h := range happenings() {
-		m := h.words.FindStringSubmatch(s.What)
-		if m == nil || len(p.targets) == 0 {
-			continue
-		}
-		did, err := h.do(p, ctx, m)
-		if err != nil {
-			return err
-		}
-		if did == "" {
-			continue
-		}
-		p.say("# CARRIED OUT: %s\n", did)
-		if rest := strings.Trim(strings.Replace(s.What, m[0], "", 1), " ;,."); len(rest) > len("the ") {
-			p.say("# the rest of the event's words is for you to weigh: %s\n", rest)
+	if parts := clausesOf(s.What); p.several(parts) {
+		for _, part := range parts {
+			if meant(part) != nil && len(p.releases) > 0 {
+				if err := p.clause(ctx, part); err != nil {
+					return err
+				}
+				continue
+			}
+			known, err := p.happens(ctx, part)
+			if err != nil {
+				return err
+			}
+			if !known {
+				p.say("# NOT CARRIED OUT: %s\n", part)
+			}
 		}
 		return nil
+	}
+	if known, err := p.happens(ctx, s.What); known || err != nil {
+		return err
 	}
 	if known, err := p.told(ctx, s.What); known || err != nil {
 		return err
@@ -84,20 +94,51 @@ func (p *Player) event(ctx context.Context, s *Step) error {
 	return nil
 }
 
-// named gives the Releases that an event means: by name, or the one touched last.
-func (p *Player) named(name string) []*release {
-	if name == "all" || len(p.releases) == 0 {
-		return p.releases
+// several says whether more than one of the parts is known, and one of them is more
+// than a clause about content.
+func (p *Player) several(parts []string) bool {
+	known, event := 0, false
+	for _, part := range parts {
+		is := slices.ContainsFunc(happenings(), func(h happening) bool { return h.words.MatchString(part) })
+		event = event || is
+		if is || meant(part) != nil {
+			known++
+		}
 	}
-	if at := slices.IndexFunc(p.releases, func(r *release) bool { return r.name == name }); at >= 0 {
-		return p.releases[at : at+1]
+	return event && known > 1
+}
+
+// happens carries out the first happening that the words mean, and says whether there
+// is one.
+func (p *Player) happens(ctx context.Context, what string) (bool, error) {
+	for _, h := range happenings() {
+		m := h.words.FindStringSubmatch(what)
+		if m == nil || len(p.targets) == 0 {
+			continue
+		}
+		did, err := h.do(p, ctx, m)
+		if err != nil {
+			return false, err
+		}
+		if did == "" {
+			continue
+		}
+		p.say("# CARRIED OUT: %s\n", did)
+		if rest := strings.Trim(strings.Replace(what, m[0], "", 1), " ;,."); len(rest) > len("the ") {
+			p.say("# the rest of the event's words is for you to weigh: %s\n", rest)
+		}
+		return true, nil
 	}
-	return p.releases[:1]
+	return false, nil
 }
 
 func (p *Player) releaseDeleted(ctx context.Context, m []string) (string, error) {
 	var names []string
-	for _, r := range p.named(m[1]) {
+	about := m[1]
+	if len(m) > 2 {
+		about = quantity(m[1]) + " " + m[2]
+	}
+	for _, r := range p.named(about) {
 		for _, t := range p.targets {
 			client := p.world.Hub.Plane.Dynamic().Resource(install.Releases).Namespace(t.namespace)
 			err := client.Delete(ctx, r.name, metav1.DeleteOptions{})
@@ -116,6 +157,9 @@ func (p *Player) releaseDeleted(ctx context.Context, m []string) (string, error)
 		}
 		r.deleted = true
 		names = append(names, r.name)
+	}
+	if len(names) == 0 {
+		return "", nil // of a Release that is not there
 	}
 	return "Release " + strings.Join(names, ", ") + " deleted", nil
 }

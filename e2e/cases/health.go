@@ -2,7 +2,12 @@
 
 package cases
 
-import "kumodo.io/convoy/pkg/health"
+import (
+	"slices"
+	"strings"
+
+	"kumodo.io/convoy/pkg/health"
+)
 
 // health prints the verdict of the built-in health rules beside the expected one.
 func (p *Player) health(s *Step) error {
@@ -16,9 +21,15 @@ func (p *Player) health(s *Step) error {
 	if verdict.Message != "" {
 		p.say("message: %s\n", verdict.Message)
 	}
-	switch s.Verdict {
-	case "":
-	case word:
+	switch {
+	case s.Verdict == "" && len(s.Expect) == 0:
+		p.say("expected: nothing is said\n")
+	case s.Verdict == "":
+		p.say("expect (for you to judge):\n")
+		for _, statement := range s.Expect {
+			p.say("  [ ] %s\n", statement)
+		}
+	case slices.Contains(strings.Split(s.Verdict, " or "), word):
 		p.say("expected: %s (as it is)\n", s.Verdict)
 	default:
 		p.say("expected: %s (DIFFERS)\n", s.Verdict)

@@ -16,13 +16,19 @@ const (
 	// pollPause between two looks, quiet is how long nothing may have changed for a
 	// Release that is not Ready to be at rest, and defaultRest the longest wait for
 	// that.
-	pollPause   = 150 * time.Millisecond
-	quiet       = 3 * time.Second
+	pollPause = 150 * time.Millisecond
+	quiet     = 3 * time.Second
+	// calm is the same for one that is applied and in sync, and says itself that it waits
+	// for health alone, which may never come.
+	calm        = 10 * time.Second
 	defaultRest = 60 * time.Second
 	// polls of each live object at a check, pollGap apart: what moves between them is
 	// being written.
 	polls   = 3
 	pollGap = 700 * time.Millisecond
+
+	// maxMet is how many documents of a render are looked for by themselves.
+	maxMet = 100
 
 	// maxShown is the length of a text in what is printed, in bytes.
 	maxShown = 400

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/e2e/harness"
 )
 
@@ -51,12 +53,39 @@ func (p *Player) live(ctx context.Context, s *Step) error {
 			}
 		}
 		// Drift is seen by a watch and repaired at once: the report follows.
+		if p.opts.Manual && p.c.expectsDrift(s) {
+			if err := p.untilDrift(ctx, t); err != nil {
+				return err
+			}
+		}
 		for _, r := range p.releases {
 			if err := p.still(ctx, t, r); err != nil {
 				return err
 			}
 		}
 	}
+	return nil
+}
+
+// untilDrift waits until a Release of a target is not in sync: a hub that was told of
+// drift waits a moment for its repair before it says so.
+func (p *Player) untilDrift(ctx context.Context, t *target) error {
+	limit := time.Now().Add(p.opts.Rest)
+	for time.Now().Before(limit) {
+		for _, r := range p.releases {
+			now, err := p.read(ctx, t, r)
+			if err != nil {
+				return err
+			}
+			if now != nil && failed(now, corev1alpha1.ConditionInSync) {
+				return nil
+			}
+		}
+		if err := p.pass(ctx, pollPause); err != nil {
+			return err
+		}
+	}
+	p.say("# %s: no Release is out of sync %s after that\n", t.cluster, p.opts.Rest)
 	return nil
 }
 
@@ -109,7 +138,7 @@ func (p *Player) write(ctx context.Context, t *target, s *Step, doc *Document, m
 		return nil, resource.Delete(ctx, doc.Name(), metav1.DeleteOptions{}) //nolint:wrapcheck // told apart by the caller
 	}
 	if how == "scale" {
-		return scale(ctx, resource, doc.Name(), s.Replicas, manager)
+		return scale(ctx, resource, doc.Name(), s.replicas(doc), manager)
 	}
 	object, err := doc.object()
 	if err != nil {

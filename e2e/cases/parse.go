@@ -9,6 +9,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -237,8 +238,8 @@ func (c *Case) verifyStep(s *Step, before map[string]*Step) error {
 			return c.broken(s.Line, "step %s: health needs exactly one object, there are %d", s.Name, len(s.Docs))
 		}
 	case doLive:
-		if len(s.Docs) == 0 && s.Target == nil {
-			return c.broken(s.Line, "step %s: live needs an object or a target", s.Name)
+		if err := c.verifyLive(s); err != nil {
+			return err
 		}
 	case doFiles, doEvent, doCheck:
 		if len(s.Docs) > 0 {
@@ -256,6 +257,67 @@ func (c *Case) verifyStep(s *Step, before map[string]*Step) error {
 		}
 	}
 	return nil
+}
+
+// verifyLive finds writes that cannot be done: of nothing, or of a name alone.
+func (c *Case) verifyLive(s *Step) error {
+	how := s.How
+	if how == "" {
+		how = "create"
+	}
+	if len(s.Docs) == 0 && s.Target == nil {
+		return c.broken(s.Line, "step %s: live needs an object or a target", s.Name)
+	}
+	if s.Target != nil && (s.Target.Kind() == "" || s.Target.Name() == "") {
+		return c.broken(s.at("target"), "step %s: target has to be like {kind: Deployment, namespace: ns, name: n}", s.Name)
+	}
+	if len(s.Docs) == 0 && how != "scale" && how != "delete" {
+		return c.broken(s.at("how"), "step %s: how: %s needs an object; a target is enough for scale and delete alone", s.Name, how)
+	}
+	if how != "scale" {
+		return nil
+	}
+	for _, doc := range s.objects() {
+		if s.replicas(doc) == nil {
+			return c.broken(s.Line, "step %s: scale needs replicas, as a key of the step or as spec.replicas of the object", s.Name)
+		}
+	}
+	return nil
+}
+
+// replicas that a scale is to: the step's, or those that its object has.
+func (s *Step) replicas(doc *Document) *int64 {
+	if s.Replicas != nil {
+		return s.Replicas
+	}
+	n, err := strconv.ParseInt(doc.text("spec", "replicas"), 10, 32)
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+// driftShown are the words of a statement that holds only while drift is not repaired.
+var driftShown = regexp.MustCompile(`(?i)\bInSync (?:is|turns|becomes) (?:False|not True)\b`)
+
+// showsDrift gives a check that comes right after a write of somebody else and expects
+// that the Release is not in sync; nil when there is none.
+func (c *Case) showsDrift() *Step {
+	for i, s := range c.Steps {
+		if i > 0 && c.expectsDrift(c.Steps[i-1]) {
+			return s
+		}
+	}
+	return nil
+}
+
+// expectsDrift says whether the step after a live one is a check that expects drift.
+func (c *Case) expectsDrift(s *Step) bool {
+	i := slices.Index(c.Steps, s) + 1
+	if i == 0 || i == len(c.Steps) || s.Do != doLive {
+		return false
+	}
+	return c.Steps[i].Do == doCheck && slices.ContainsFunc(c.Steps[i].Expect, driftShown.MatchString)
 }
 
 // find gives an earlier step.

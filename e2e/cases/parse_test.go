@@ -54,6 +54,9 @@ func TestABrokenCaseFileIsRefusedWithThePlace(t *testing.T) {
 		"a list as tree":    {head + "step: a\ndo: files\ntree: [a]\n", "x.yaml:5: broken case file: tree has to map paths to texts"},
 		"an object unnamed": {head + "step: a\ndo: live\n---\nkind: A\n", "x.yaml:6: broken case file: step a: an object without kind or metadata.name"},
 		"health of two":     {head + "step: a\ndo: health\n---\nkind: A\n---\nkind: B\n", "x.yaml:3: broken case file: step a: health needs exactly one object, there are 2"},
+		"a target alone":    {head + "step: a\ndo: live\nhow: ssa\ntarget: {kind: A, name: a}\n", "x.yaml:5: broken case file: step a: how: ssa needs an object; a target is enough for scale and delete alone"},
+		"a target by name":  {head + "step: a\ndo: live\nhow: delete\ntarget: web\n", "x.yaml:6: broken case file: step a: target has to be like {kind: Deployment"},
+		"scale to nothing":  {head + "step: a\ndo: live\nhow: scale\ntarget: A a\n", "x.yaml:3: broken case file: step a: scale needs replicas"},
 		"a guest":           {head + "step: a\ndo: check\n---\nkind: A\n", "x.yaml:6: broken case file: step a: a document after a check step"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -38,8 +38,8 @@ type Options struct {
 	// Rest is the longest wait for a Release to be at rest; a minute when zero.
 	Rest time.Duration
 	// Manual makes Releases with syncPolicy.automatic false: drift is shown and not
-	// repaired.
-	Manual bool
+	// repaired. Auto does so for a case that expects drift to be shown.
+	Manual, Auto bool
 	// Full prints objects whole, with managedFields and long texts.
 	Full bool
 }
@@ -117,6 +117,10 @@ func (p *Player) Play(ctx context.Context) (err error) {
 // Begin makes the namespaces and joins the edge.
 func (p *Player) Begin(ctx context.Context) error {
 	p.say("%s  %s\n# do: %s\n# right: %s\n", p.c.ID, p.c.Class, p.c.Do, p.c.Right)
+	if s := p.c.showsDrift(); s != nil && p.opts.Auto && !p.opts.Manual {
+		p.opts.Manual = true
+		p.say("# played with syncPolicy.automatic: false, since step %s expects drift that is shown; with -manual=false it is repaired at once\n", s.Name)
+	}
 	for _, s := range p.c.Steps {
 		if s.Do != doHealth && s.Do != doCheck {
 			t, err := p.join(ctx, p.edge, p.c.Namespace(), defaultCluster)
@@ -139,51 +143,6 @@ func (p *Player) namespaceOn(ctx context.Context, t *target) error {
 	return ensureNamespace(ctx, t.cube.plane, p.c.Namespace())
 }
 
-// End stops what the case started and leaves the objects. The hub forgets the case.
-func (p *Player) End(ctx context.Context) error {
-	var errs []error
-	for _, agent := range p.others {
-		if agent.Process().Running() {
-			errs = append(errs, agent.Stop(ctx))
-		}
-	}
-	if !p.world.Hub.Process().Running() {
-		errs = append(errs, p.world.Hub.Up(ctx))
-	}
-	for _, t := range p.targets {
-		if process := t.agent.Process(); process != nil && process.Running() {
-			errs = append(errs, t.agent.Stop(ctx))
-		}
-		for _, r := range p.releases {
-			// The agent is away, so that the deletion takes nothing from the cluster.
-			errs = append(errs, p.keepAndDelete(ctx, t, r))
-		}
-		err := p.world.Hub.Plane.Dynamic().Resource(install.Clusters).Namespace(t.namespace).Delete(ctx, t.cluster, metav1.DeleteOptions{})
-		if !apierrors.IsNotFound(err) {
-			errs = append(errs, err)
-		}
-	}
-	if p.backup != "" {
-		errs = append(errs, os.RemoveAll(p.backup))
-	}
-	if p.server != nil {
-		errs = append(errs, p.server.Close())
-	}
-	return errors.Join(errs...)
-}
-
-func (p *Player) keepAndDelete(ctx context.Context, t *target, r *release) error {
-	client := p.world.Hub.Plane.Dynamic().Resource(install.Releases).Namespace(t.namespace)
-	_, err := client.Patch(ctx, r.name, types.MergePatchType, []byte(`{"spec":{"deletionPolicy":{"keepWorkloads":true}}}`), metav1.PatchOptions{})
-	if err == nil {
-		err = client.Delete(ctx, r.name, metav1.DeleteOptions{})
-	}
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err //nolint:wrapcheck // names the Release
-}
-
 // Step plays one step.
 func (p *Player) Step(ctx context.Context, s *Step) error {
 	title := s.Do
@@ -192,7 +151,7 @@ func (p *Player) Step(ctx context.Context, s *Step) error {
 	}
 	p.say("\n=== %s (%s, line %d)\n", s.Name, title, s.Line)
 	if len(s.Unknown) > 0 {
-		p.say("# keys that the player does not know, not used: %s\n", strings.Join(s.Unknown, ", "))
+		p.say("# keys that the player does not know in a %s step, not used: %s\n", s.Do, strings.Join(s.Unknown, ", "))
 	}
 	switch s.Do {
 	case doRender, doFiles:

@@ -57,6 +57,11 @@ func (p *Player) rest(ctx context.Context, t *target, r *release) error {
 				p.say("# %s on %s: %s\n%s", r.name, t.cluster, summary(now), faults(now))
 				return nil
 			}
+			if r.current(t, now) && unhealthy(now) && time.Since(since) >= calm {
+				p.say("# %s on %s: %s\n#   Healthy: %s; all else is as it should be, and nothing has changed for %s\n", r.name, t.cluster, summary(now),
+					condition(now, corev1alpha1.ConditionHealthy).Message, calm)
+				return nil
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -128,6 +133,13 @@ func moving(now *corev1alpha1.Release) bool {
 		return true
 	}
 	return now.Status.LastOperation != nil && now.Status.LastOperation.Phase == corev1alpha1.PhaseRunning
+}
+
+// unhealthy says whether a Release is applied, and waits for nothing but the health of
+// its objects.
+func unhealthy(now *corev1alpha1.Release) bool {
+	c := condition(now, corev1alpha1.ConditionHealthy)
+	return met(now, corev1alpha1.ConditionApplied) && c != nil && c.Status != metav1.ConditionTrue
 }
 
 // faults are the messages of what went wrong, a line each.

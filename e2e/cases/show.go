@@ -82,16 +82,52 @@ func (p *Player) remember(ctx context.Context, t *target, r *release) error {
 			s.release = ""
 		}
 	}
-	if inventory == nil {
-		return nil
-	}
 	step := "?"
 	if r.step != nil {
 		step = r.step.Name
+		if err := p.meet(ctx, t, r.step); err != nil {
+			return err
+		}
+	}
+	if inventory == nil {
+		return nil
 	}
 	for _, e := range inventory.Entries {
 		gvk := schema.GroupVersionKind{Group: e.Group, Version: e.Version, Kind: e.Kind}
 		p.see(t, gvk, e.Namespace, e.Name, e.UID, step).release = r.name
+	}
+	return nil
+}
+
+// meet notes what of a step's documents is there: an inventory is told when an order is
+// carried out, and an order may wait for health for long.
+func (p *Player) meet(ctx context.Context, t *target, s *Step) error {
+	if s.Do != doRender {
+		return nil
+	}
+	docs, err := p.c.render(s)
+	if err != nil {
+		return err
+	}
+	if len(docs) > maxMet || t.cube.answers() != nil {
+		return nil
+	}
+	for _, doc := range docs {
+		gvk := doc.gvk()
+		if gvk.Kind == "" || gvk.Version == "" || doc.Name() == "" {
+			continue
+		}
+		namespace := doc.Namespace()
+		if !t.cube.namespaced(gvk) {
+			namespace = ""
+		} else if namespace == "" {
+			namespace = p.c.Namespace()
+		}
+		object, err := t.cube.get(ctx, gvk, namespace, doc.Name())
+		if err != nil || object == nil {
+			continue // a check says what cannot be read
+		}
+		p.see(t, gvk, namespace, doc.Name(), string(object.GetUID()), s.Name)
 	}
 	return nil
 }

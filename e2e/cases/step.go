@@ -34,6 +34,12 @@ func (c *Case) step(doc *Document) (*Step, error) {
 	if s.Name == "" {
 		return nil, c.broken(s.Line, "a step without a name")
 	}
+	for key := range s.lines {
+		if slices.Contains(stepKeys, key) && !slices.Contains(meantFor[s.Do], key) && !slices.Contains(meantFor[""], key) {
+			s.Unknown = append(s.Unknown, key)
+		}
+	}
+	slices.Sort(s.Unknown)
 	// What expect means depends on the step, which may come after it.
 	if s.Do == doHealth && len(s.Expect) == 1 {
 		s.Verdict, s.Expect = s.Expect[0], nil
@@ -45,6 +51,17 @@ func (c *Case) step(doc *Document) (*Step, error) {
 var stepKeys = []string{
 	"step", "do", "release", "base", "path", "kind", "as", "how", "what", "note", "values", "expect",
 	"tree", "treeBase64", "symlinks", "drop", "fill", "target", "replicas",
+}
+
+// meantFor are the keys that a kind of step uses, beside those that all do.
+var meantFor = map[string][]string{
+	"":       {"step", "do", "note"},
+	doRender: {"release", "base", "path", "drop", "fill"},
+	doFiles:  {"release", "base", "path", "kind", "drop", "values", "tree", "treeBase64", "symlinks"},
+	doLive:   {"as", "how", "target", "replicas"},
+	doHealth: {"expect"},
+	doEvent:  {"what"},
+	doCheck:  {"expect"},
 }
 
 // misspelt gives the key that was probably meant, "" when a key is right, or like
@@ -129,7 +146,7 @@ func (c *Case) key(s *Step, key string, value *yaml.Node) error {
 	case "fill":
 		s.Fill, err = c.fills(value)
 	case "target":
-		s.Target = &Document{root: value, Line: value.Line, Text: encode(value)}
+		s.Target = targetOf(value)
 	case "replicas":
 		n, perr := strconv.ParseInt(value.Value, 10, 32)
 		if perr != nil {
@@ -140,6 +157,25 @@ func (c *Case) key(s *Step, key string, value *yaml.Node) error {
 		s.Unknown = append(s.Unknown, key)
 	}
 	return err
+}
+
+// targetOf reads a mapping, or a text like "Kind name" or "Kind/namespace/name".
+func targetOf(value *yaml.Node) *Document {
+	if value.Kind == yaml.ScalarNode {
+		if parts := strings.FieldsFunc(value.Value, func(r rune) bool { return r == ' ' || r == '/' }); len(parts) == 2 || len(parts) == 3 {
+			out := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: value.Line}
+			add := func(key, text string) {
+				out.Content = append(out.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text})
+			}
+			add("kind", parts[0])
+			if len(parts) == 3 {
+				add("namespace", parts[1])
+			}
+			add("name", parts[len(parts)-1])
+			value = out
+		}
+	}
+	return &Document{root: value, Line: value.Line, Text: encode(value)}
 }
 
 // text takes any scalar as it is written: a step may be called 1 or on.

@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("case", flag.ContinueOnError)
 	opts := cases.Options{Out: os.Stdout}
 	flags.DurationVar(&opts.Rest, "rest", time.Minute, "longest wait for a Release to be at rest")
-	flags.BoolVar(&opts.Manual, "manual", false, "make Releases with syncPolicy.automatic: false, so that drift is shown and not repaired")
+	flags.BoolVar(&opts.Manual, "manual", false, "make Releases with syncPolicy.automatic: false, so that drift is shown and not repaired; when not given, so for cases that expect drift to be shown")
 	flags.BoolVar(&opts.Full, "full", false, "print objects whole, with managedFields and long texts")
 	check := flags.Bool("check", false, "read the files and play nothing")
 	flags.Usage = func() {
@@ -57,6 +57,8 @@ func run(ctx context.Context, args []string) (err error) {
 		flags.Usage()
 		return errors.New("no file given")
 	}
+	opts.Auto = true
+	flags.Visit(func(f *flag.Flag) { opts.Auto = opts.Auto && f.Name != "manual" })
 	// All are read before anything is started.
 	var all []*cases.Case
 	for _, path := range flags.Args() {
