@@ -39,8 +39,11 @@ import (
 const (
 	hubID      = "0123456789abcdef"
 	clusterUID = "c0ffee00-0000-0000-0000-000000000001"
-	// patience of a test with the cluster.
-	patience = 30 * time.Second
+	// patience of a test with the cluster, limit of one test, and of what all share. The
+	// machine may be slow and busy; no test is about speed.
+	patience = 3 * time.Minute
+	limit    = 10 * time.Minute
+	setup    = 15 * time.Minute
 )
 
 // plane is the control plane that all tests of one mode share; each has namespaces
@@ -63,7 +66,7 @@ func run(m *testing.M) int {
 			return 1
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), setup)
 	defer cancel()
 	modes := []string{direct, agentless, inCluster}
 	var options []harness.Options
@@ -130,7 +133,7 @@ func newBench(t testing.TB) *bench {
 
 func newIdleBench(t testing.TB) *bench {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
 	mode := modeOf(t)
 	config := planes[mode].RESTConfig()
