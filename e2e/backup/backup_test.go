@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	patience = 4 * time.Minute
+	patience = 10 * time.Minute
 	team     = "team"
 	edge     = "edge-1"
 	name     = "shop"

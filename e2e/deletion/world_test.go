@@ -32,7 +32,7 @@ import (
 
 const (
 	// patience is how long a test waits for what should take seconds.
-	patience = 3 * time.Minute
+	patience = 8 * time.Minute
 	// team and away are namespaces of the host; the Clusters edge-1 and edge-2 are in
 	// them. What is done to one disturbs nothing in the other.
 	team, away   = "team", "away"
@@ -57,7 +57,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	base, err := install.NewBase(ctx, "deletion", harness.Options{Name: "hub"}, harness.Options{Name: edge1}, harness.Options{Name: edge2})
 	if err != nil {

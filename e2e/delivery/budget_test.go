@@ -35,7 +35,7 @@ func revision(ctx context.Context, t *testing.T) int64 {
 // what a watcher sees, and for all of them what etcd counts: create, ordered,
 // settled, and one inventory.
 func TestARolloutCostsTwoStatusWritesAndAnIdleMinuteNone(t *testing.T) {
-	ctx := within(t, 4*time.Minute)
+	ctx := within(t, 2*patience)
 	const ns = "budget"
 	a := newApp(ctx, t, ns, map[string]string{
 		"app/one.yaml": configMap(ns, "one", "a", "1"),

@@ -65,7 +65,7 @@ func TestKeepWorkloadsLeavesEverythingUnmarked(t *testing.T) {
 // TestADeletedNamespaceOfTheHubLeavesWorkloads: 1,000 Releases of a namespace
 // are orphaned, not uninstalled, and the namespace goes: the log says how soon.
 func TestADeletedNamespaceOfTheHubLeavesWorkloads(t *testing.T) {
-	ctx := within(t, 8*time.Minute)
+	ctx := within(t, 2*patience)
 	const ns, count = "thousand", 1000
 	files := map[string]string{}
 	for i := range count {

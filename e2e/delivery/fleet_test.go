@@ -29,7 +29,7 @@ import (
 
 // patience is how long a test waits for something that should take seconds:
 // the machine may be busy, and no test is about speed.
-const patience = 2 * time.Minute
+const patience = 6 * time.Minute
 
 const (
 	// team is the namespace on the host that the edge's Cluster is in. Tests
@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	base, err := install.NewBase(ctx, "delivery", harness.Options{Name: "hub"}, harness.Options{Name: edge})
 	if err != nil {

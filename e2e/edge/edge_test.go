@@ -38,7 +38,7 @@ import (
 
 const (
 	// patience for what should take seconds, or a back-off; no test is about speed.
-	patience = 4 * time.Minute
+	patience = 10 * time.Minute
 	team     = "team"
 	apps     = "apps"
 )
@@ -64,7 +64,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	programs, err := install.Build(ctx)
 	if err != nil {

@@ -22,7 +22,7 @@ var errOver = errors.New("the time of the test is over")
 func soak() bool { return os.Getenv("CONVOY_SOAK") != "" }
 
 func TestAChangeMadeWhileATargetsAPIServerIsStoppedArrivesWhenItIsBack(t *testing.T) {
-	a := newApp(t, "target-stopped", 3, 4*time.Minute)
+	a := newApp(t, "target-stopped", 3, 12*time.Minute)
 	before := a.first("1")
 	pid := shared.agent.Process().PID()
 	if err := shared.edge.StopAPIServer(a.ctx); err != nil {
@@ -56,7 +56,7 @@ func TestAChangeMadeWhileATargetsAPIServerIsStoppedArrivesWhenItIsBack(t *testin
 }
 
 func TestEdgesHealAndKeepTheirSessionsWhileTheHostsAPIServerIsStopped(t *testing.T) {
-	a := newApp(t, "host-stopped", 3, 4*time.Minute)
+	a := newApp(t, "host-stopped", 3, 12*time.Minute)
 	if err := shared.host.StopAPIServer(a.ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestEdgesHealAndKeepTheirSessionsWhileTheHostsAPIServerIsStopped(t *testing
 }
 
 func TestARestartOfTheHostsEtcdLosesNothing(t *testing.T) {
-	a := newApp(t, "host-etcd", 3, 4*time.Minute)
+	a := newApp(t, "host-etcd", 3, 12*time.Minute)
 	if err := shared.host.KillComponent(a.ctx, harness.Etcd); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestARestartOfTheHostsEtcdLosesNothing(t *testing.T) {
 }
 
 func TestARestartOfTheHubsOwnEtcdLosesNothing(t *testing.T) {
-	a := newApp(t, "hub-etcd", 3, 4*time.Minute)
+	a := newApp(t, "hub-etcd", 3, 12*time.Minute)
 	if err := shared.etcd.Kill9(a.ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestNoOwnedObjectIsWrittenAfterAHubIsKilled(t *testing.T) {
 	if soak() {
 		watched = 5 * time.Minute
 	}
-	a := newApp(t, "unwritten", 200, watched+4*time.Minute)
+	a := newApp(t, "unwritten", 200, watched+12*time.Minute)
 	killed := time.Now()
 	if err := shared.hub.Kill9(a.ctx); err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ const (
 	// team is the namespace on the hub, and of the objects on the edge.
 	team = "team"
 	// patience for one thing to become so, on a busy machine.
-	patience = 2 * time.Minute
+	patience = 6 * time.Minute
 )
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	w := &shared
 	// No pods, and nothing on the host but its API: what is stopped here is the API.

@@ -15,7 +15,7 @@ import (
 )
 
 // startPatience bounds the wait for a program's first answer.
-const startPatience = 2 * time.Minute
+const startPatience = 5 * time.Minute
 
 // HubProcess is a hub that runs as a plain process of this machine beside its host,
 // so that it is killed and started in milliseconds, its store can be put back in

@@ -34,7 +34,7 @@ const (
 	// team is the namespace of the suite on the hub.
 	team = "team-modes"
 	// patience of one test.
-	patience = 2 * time.Minute
+	patience = 6 * time.Minute
 	// userAgent of the engines in the hub.
 	userAgent = "convoy-hub-engine"
 )
@@ -59,7 +59,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	programs, err := install.Build(ctx)
 	if err != nil {

@@ -29,7 +29,7 @@ const (
 	team = "team"
 	edge = "edge-1"
 	// patience is how long a test waits for what takes seconds on a machine at rest.
-	patience = 3 * time.Minute
+	patience = 8 * time.Minute
 )
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	base, err := install.NewBase(ctx, "order", harness.Options{Name: "hub"}, harness.Options{Name: edge})
 	if err != nil {

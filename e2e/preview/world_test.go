@@ -32,7 +32,7 @@ const (
 	// secret is a value that nobody may be shown.
 	secret = "correct-horse-battery"
 	// patience of one test.
-	patience = 2 * time.Minute
+	patience = 6 * time.Minute
 )
 
 // shared by all tests.
@@ -60,7 +60,7 @@ var source = map[string]string{
 }
 
 func run(m *testing.M) (code int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	if shared.Base, err = install.NewBase(ctx, "preview", harness.Options{Name: "hub"}); err != nil {
 		return 1, err

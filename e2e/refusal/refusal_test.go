@@ -27,7 +27,7 @@ import (
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
-const patience = 90 * time.Second
+const patience = 5 * time.Minute
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 

@@ -36,6 +36,7 @@ const (
 	// patience is how long a test waits for what should take seconds: the machine may
 	// be busy, and no test is about speed.
 	patience = 8 * time.Minute
+	setup    = 15 * time.Minute
 	team     = "team"
 	source   = "apps"
 	edge1    = "edge-1"
@@ -60,7 +61,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), setup)
 	defer cancel()
 	base, err := install.NewBase(ctx, "restore", harness.Options{Name: "hub"}, harness.Options{Name: edge1}, harness.Options{Name: edge2})
 	if err != nil {

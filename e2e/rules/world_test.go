@@ -28,7 +28,7 @@ const (
 	// repository that all is deployed from.
 	repository = "queues"
 	// patience of one test.
-	patience = 2 * time.Minute
+	patience = 6 * time.Minute
 )
 
 var queues = schema.GroupVersionResource{Group: "mq.example.com", Version: "v1", Resource: "queues"}
@@ -73,7 +73,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	if shared.Base, err = install.NewBase(ctx, "rules", harness.Options{Name: "hub"}, harness.Options{Name: "edge"}); err != nil {
 		return 1, err

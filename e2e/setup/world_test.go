@@ -25,7 +25,7 @@ const (
 	// mine is the namespace that the shared agent is for, others one that it is not.
 	mine, others = "shop", "payments"
 	repository   = "shop"
-	patience     = 2 * time.Minute
+	patience     = 6 * time.Minute
 )
 
 // world is a hub installed from the overlay for an external etcd, and an agent in
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	base, err := install.NewBase(ctx, "setup", harness.Options{Name: "hub"}, harness.Options{Name: edge})
 	if err != nil {

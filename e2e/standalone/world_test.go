@@ -40,7 +40,7 @@ const (
 	team = "team"
 	edge = "edge-1"
 	// patience for one thing to become so.
-	patience = 60 * time.Second
+	patience = 5 * time.Minute
 	// prefix of all that the hub stores.
 	prefix = "/registry/convoy.kumodo.io/"
 )

@@ -32,8 +32,8 @@ const (
 	secret, other = "correct-horse-battery", "wrong-horse-battery"
 	// setup may take so long, with the programs built; patience of one test, pause between
 	// two looks.
-	setup    = 9 * time.Minute
-	patience = 3 * time.Minute
+	setup    = 15 * time.Minute
+	patience = 8 * time.Minute
 	pause    = 300 * time.Millisecond
 )
 
