@@ -153,8 +153,16 @@ func (r *release) end(ctx context.Context, order tunnel.Order, finding tunnel.Fi
 	r.dirty = true
 	r.runner.meter.operation(order.Verb, err == nil, now.Sub(r.startedLocked(now)))
 	r.mu.Unlock()
-	r.report()
-	if saved := r.save(ctx); saved != nil && ctx.Err() == nil {
+	// An attempt that counts is written down before anybody is told of it.
+	counts := err != nil && retryLimit(order) >= 0
+	if !counts {
+		r.report()
+	}
+	saved := r.save(ctx)
+	if counts {
+		r.report()
+	}
+	if saved != nil && ctx.Err() == nil {
 		return errors.Join(err, saved)
 	}
 	return err
