@@ -114,7 +114,7 @@ func (p *Player) changed(ctx context.Context, name string, patch map[string]any,
 	var names []string
 	for _, r := range p.named(name) {
 		for _, t := range p.targets {
-			_, err := p.world.Hub.Plane.Dynamic().Resource(install.Releases).Namespace(t.namespace).Patch(ctx, r.name, types.MergePatchType, raw, metav1.PatchOptions{})
+			_, err := p.world.Hub.Plane.Dynamic().Resource(install.Releases).Namespace(t.namespace).Patch(ctx, r.name, types.MergePatchType, raw, metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict})
 			if refusal, ok := asRefusal(err); ok {
 				return "a change of Release " + r.name + " was REFUSED: " + refusal, nil
 			}

@@ -5,6 +5,7 @@ package cases
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,6 +56,10 @@ func (p *Player) rest(ctx context.Context, t *target, r *release) error {
 			}
 			if r.current(t, now) && (met(now, corev1alpha1.ConditionReady) || !moving(now) && time.Since(since) >= quiet) {
 				p.say("# %s on %s: %s\n%s", r.name, t.cluster, summary(now), faults(now))
+				return nil
+			}
+			if holds(now) && time.Since(since) >= calm {
+				p.say("# %s on %s: %s\n%s#   it waits, and nothing has changed for %s\n", r.name, t.cluster, summary(now), faults(now), calm)
 				return nil
 			}
 			if r.current(t, now) && unhealthy(now) && time.Since(since) >= calm {
@@ -133,6 +138,15 @@ func moving(now *corev1alpha1.Release) bool {
 		return true
 	}
 	return now.Status.LastOperation != nil && now.Status.LastOperation.Phase == corev1alpha1.PhaseRunning
+}
+
+// holds says whether a Release says of itself that it waits for somebody else, before
+// it looks at what was asked of it.
+func holds(now *corev1alpha1.Release) bool {
+	c := condition(now, corev1alpha1.ConditionApplied)
+	return c != nil && now.DeletionTimestamp == nil && now.Status.ObservedGeneration == now.Generation && slices.Contains([]string{
+		corev1alpha1.ReasonSuspended, corev1alpha1.ReasonWaitingForWave, corev1alpha1.ReasonDependency, corev1alpha1.ReasonClusterNotReady,
+	}, c.Reason)
 }
 
 // unhealthy says whether a Release is applied, and waits for nothing but the health of

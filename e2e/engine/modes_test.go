@@ -82,6 +82,7 @@ type room struct {
 	orders  map[string]tunnel.SignedOrder
 	parsed  map[string]tunnel.Order
 	taken   []tunnel.Signed
+	resets  int
 	changed chan struct{}
 }
 
@@ -207,8 +208,8 @@ func (r *room) Take(_ context.Context, _ tunnel.ClusterID, orders []tunnel.Signe
 	return nil
 }
 
-// TestAHubThatLostAnOrderIsGivenItBack, and what runs is left alone meanwhile.
-func TestAHubThatLostAnOrderIsGivenItBack(t *testing.T) {
+// TestHA03AHubThatLostAnOrderIsGivenItBack, and what runs is left alone meanwhile.
+func TestHA03AHubThatLostAnOrderIsGivenItBack(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{agentless, inCluster} {
 		t.Run(mode, func(t *testing.T) {
@@ -303,9 +304,16 @@ func (r *room) Cluster(_ context.Context, _ types.NamespacedName, _ types.UID, m
 	return nil
 }
 
-// Connected and Reset implement local.Status.
-func (r *room) Connected(tunnel.ClusterID)                    {}
-func (r *room) Reset(context.Context, tunnel.ClusterID) error { return nil }
+// Connected implements local.Status.
+func (r *room) Connected(tunnel.ClusterID) {}
+
+// Reset implements local.Status.
+func (r *room) Reset(context.Context, tunnel.ClusterID) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.resets++
+	return nil
+}
 
 // counted leaves out of a test's count what the room asks for by itself: its probe,
 // and the state, which an engine that is driven directly keeps in memory.
