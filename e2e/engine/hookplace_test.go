@@ -17,7 +17,9 @@ func ownNamespace(name string) string {
 }
 
 // in puts an object into a namespace that is not the one of its Release.
-func in(ns, object string) string { return strings.Replace(object, "metadata: {", "metadata: {namespace: "+ns+", ", 1) }
+func in(ns, object string) string {
+	return strings.Replace(object, "metadata: {", "metadata: {namespace: "+ns+", ", 1)
+}
 
 func TestANamespaceThatARemovalDeletesStaysForTheHooksThatComeAfter(t *testing.T) {
 	inModes(t, testANamespaceThatARemovalDeletesStaysForTheHooksThatComeAfter)
