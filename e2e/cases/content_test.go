@@ -4,6 +4,7 @@ package cases
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -287,5 +288,40 @@ func TestSS06LargeObjectsArriveAndOneTooLargeIsRefused(t *testing.T) {
 	p.same(p.targets[0], big)
 	if got := len(p.data("big")["blob"]); got != 900_000 {
 		t.Errorf("big has %d bytes, want the 900000 that it had", got)
+	}
+}
+
+func TestSS03TheStatusOfARefusedRenderStaysSmallAndNamesEachField(t *testing.T) {
+	t.Parallel()
+	p := play(t, "SS-03", 5*time.Minute)
+	edge := p.targets[0]
+	p.step("v1")
+	p.is(edge, defaultRelease, corev1alpha1.ConditionReady, "True", "")
+	job, free := p.live(edge, "job", "migrate"), p.live(edge, "configmap", "free")
+	p.step("v2")
+	status := p.status(edge, defaultRelease).Status
+	raw, err := json.Marshal(status)
+	if err != nil || len(raw) >= 16<<10 {
+		t.Errorf("the status has %d bytes, %v", len(raw), err)
+	}
+	fields := map[string]string{"Job": "spec.template", "Deployment": "spec.selector", "Service": "spec.clusterIP", "Secret": "type", "ConfigMap": "data"}
+	for _, e := range status.Exceptions {
+		if field := fields[e.Kind]; field == "" || !strings.Contains(e.Message, field) || len(e.Message) > 300 {
+			t.Errorf("exception %+v", e)
+		}
+		delete(fields, e.Kind)
+	}
+	c := condition(p.status(edge, defaultRelease), corev1alpha1.ConditionApplied)
+	if len(fields) > 0 || c == nil || !strings.HasPrefix(c.Message, "5 of 6 objects refused, nothing applied: ") {
+		t.Errorf("not named: %v; Applied is %+v", fields, c)
+	}
+	p.same(edge, job)
+	if now := p.live(edge, "configmap", "free"); now.GetResourceVersion() != free.GetResourceVersion() {
+		t.Error("an object of a refused render was written")
+	}
+	p.step("back")
+	p.is(edge, defaultRelease, corev1alpha1.ConditionInSync, "True", "")
+	if left := p.status(edge, defaultRelease).Status.Exceptions; len(left) > 0 {
+		t.Errorf("left in the status: %+v", left)
 	}
 }

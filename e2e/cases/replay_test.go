@@ -22,7 +22,7 @@ var few = []string{"DR-07", "HL-01", "HL-03", "HL-06", "HL-07"}
 
 // whole are cases that tests of this package play, and whose statements they assert.
 var whole = []string{
-	"PR-06", "PR-07", "GO-01", "GO-02", "GO-04", "HE-01", "HE-02", "HE-04", "HE-05", "KU-01", "KU-02", "KU-04",
+	"PR-06", "PR-07", "SS-03", "GO-01", "GO-02", "GO-04", "HE-01", "HE-02", "HE-04", "HE-05", "KU-01", "KU-02", "KU-04",
 	"MU-01", "SS-06", "YA-01", "YA-02", "YA-04", "YA-05",
 }
 
