@@ -155,6 +155,8 @@ func (k *kept) render(t *testing.T, text string) *tunnel.Layer {
 	}
 	sum := sha256.Sum256(plain.Bytes())
 	layer := &tunnel.Layer{Digest: "sha256:" + hex.EncodeToString(sum[:]), Size: int64(plain.Len())}
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.source[layer.Digest] = plain.Bytes()
 	return layer
 }
