@@ -45,7 +45,7 @@ func happenings() []happening {
 		of(`^(?:then )?(?:the )?(\w+)(?: (\S+))? (?:is|gets) deleted (?:by hand|by someone|by somebody|by a user|with kubectl)\b`, (*Player).deletedByHand),
 		of(`\bpermission to render nothing\b(?:.*?\bon top of (\S+))?`, (*Player).emptyAllowed),
 		of(`\b(?:finalizer\b.*\bremoves? it|finalizers? (?:is|are) removed)`, (*Player).finalizersRemoved),
-		of(`\b((?:all |both |every )?(?:the )?(?:\w+ )??)releases?((?:,? (?:and )?[-a-z0-9]+)*?) (?:is|are) deleted\b`, (*Player).releaseDeleted),
+		of(`\b((?:(?:all|both|every|second) (?:the )?)?)releases?((?:,? (?:and )?[-a-z0-9]+)*?) (?:is|are) deleted\b`, (*Player).releaseDeleted),
 		of(`\bhub\b.*\bbacked up\b|\bbackup of the hub\b`, (*Player).backedUp),
 		of(`\bhub\b.*\brestored\b`, (*Player).restored),
 		of(`\bold cluster\b.*\b(?:comes|is) back\b`, (*Player).oldClusterBack),
