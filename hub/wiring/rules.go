@@ -16,7 +16,9 @@ import (
 
 // makeRules makes what knows the health rules.
 func (h *hub) makeRules(context.Context) error {
-	h.rules = healthrule.New(healthrule.Options{Cache: h.cache, Reporter: h.reporter, Store: documents{h.objects}, Orders: h.orders})
+	h.rules = healthrule.New(healthrule.Options{
+		Cache: h.cache, Reporter: h.reporter, Store: documents{h.objects}, Orders: h.orders, Registerer: h.registry,
+	})
 	h.reporter.JudgedBy(h.rules.Missing)
 	return nil
 }

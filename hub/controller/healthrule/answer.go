@@ -81,8 +81,10 @@ func (r *Reconciler) turn(release *corev1alpha1.Release) bool {
 	pause := r.pace.ReserveN(now, 1).DelayFrom(now)
 	r.turns[release.UID] = now.Add(pause)
 	if pause <= 0 {
+		r.metrics.turns.WithLabelValues("now").Inc()
 		return true
 	}
+	r.metrics.turns.WithLabelValues("later").Inc()
 	r.enqueue(types.NamespacedName{Namespace: release.Namespace, Name: release.Name}, pause)
 	return false
 }
@@ -114,17 +116,22 @@ func (r *Reconciler) keep(ctx context.Context, document Document) error {
 		// Others wait for it: it goes on when the first who asked gives up.
 		long, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 		defer cancel()
-		return nil, r.Store.Put(long, document.Bytes)
+		if err := r.Store.Put(long, document.Bytes); err != nil {
+			return nil, err //nolint:wrapcheck // wrapped below, for each who waits
+		}
+		r.metrics.documents.WithLabelValues("stored").Inc()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if len(r.stored) >= maxStored {
+			clear(r.stored)
+		}
+		r.stored[digest] = r.Clock.Now()
+		return nil, nil //nolint:nilnil // nobody wants a value
 	})
 	if err != nil {
+		r.metrics.documents.WithLabelValues("failed").Inc()
 		return fmt.Errorf("%w: %w", ErrStore, err)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.stored) >= maxStored {
-		clear(r.stored)
-	}
-	r.stored[digest] = r.Clock.Now()
 	return nil
 }
 

@@ -37,6 +37,8 @@ type usable struct {
 type books struct {
 	mu    sync.Mutex
 	known map[types.NamespacedName]*compiled
+	// made is called for each generation that was compiled.
+	made func()
 }
 
 // of gives a set as compiled. A generation is compiled once, however many ask.
@@ -50,7 +52,10 @@ func (b *books) of(set v1alpha1.RuleSet) *compiled {
 		b.known[key] = entry
 	}
 	b.mu.Unlock()
-	entry.once.Do(func() { entry.compile(set.RuleSetSpec()) })
+	entry.once.Do(func() {
+		entry.compile(set.RuleSetSpec())
+		b.made()
+	})
 	return entry
 }
 

@@ -79,6 +79,7 @@ func (r *Reconciler) document(chosen selected) Document {
 	r.mu.Unlock()
 	if !ok {
 		made = assemble(entries)
+		r.metrics.documents.WithLabelValues("made").Inc()
 		r.mu.Lock()
 		if len(r.documents) >= maxDocuments {
 			clear(r.documents)

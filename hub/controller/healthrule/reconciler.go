@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,19 +26,22 @@ import (
 	"kumodo.io/convoy/hub/report"
 )
 
-// Options of a Reconciler. All but Clock are required.
+// Options of a Reconciler. All but Clock and Registerer are required.
 type Options struct {
 	Cache    Cache
 	Reporter Reporter
 	Store    Store
 	Orders   Orders
 	Clock    clock.PassiveClock
+
+	Registerer prometheus.Registerer
 }
 
 // Reconciler of rule sets. A global one is known by its name without a namespace.
 type Reconciler struct {
 	Options
 	controller.Feed
+	metrics *metrics
 	books   books
 	flights singleflight.Group
 	// pace of Releases that get other rules.
@@ -59,11 +63,21 @@ func New(options Options) *Reconciler {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	return &Reconciler{
+	r := &Reconciler{
 		Options: options, books: books{known: map[types.NamespacedName]*compiled{}},
 		pace: rate.NewLimiter(turnsPerSecond, turnsPerSecond), enqueue: func(types.NamespacedName, time.Duration) {},
 		documents: map[string]Document{}, stored: map[string]time.Time{}, turns: map[types.UID]time.Time{},
 	}
+	r.metrics = newMetrics(options.Registerer, r.waiting)
+	r.books.made = r.metrics.compiled.Inc
+	return r
+}
+
+// waiting is how many Releases are to get other rules.
+func (r *Reconciler) waiting() float64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return float64(len(r.turns))
 }
 
 // Releases sets who has Releases looked at. It is called before anything runs.
