@@ -323,7 +323,7 @@ func heldBack(c *metav1.Condition) bool {
 func hubsWord(reason string) bool {
 	switch reason {
 	case v1alpha1.ReasonClusterNotReady, v1alpha1.ReasonManualSync, v1alpha1.ReasonWaitingForWave, v1alpha1.ReasonDependency,
-		v1alpha1.ReasonSuspended, v1alpha1.ReasonForbidden, v1alpha1.ReasonRulesFailed:
+		v1alpha1.ReasonSuspended, v1alpha1.ReasonForbidden, v1alpha1.ReasonRulesFailed, v1alpha1.ReasonHandOver:
 		return true
 	}
 	return false

@@ -29,7 +29,7 @@ func deletingOf(release *v1alpha1.Release) *Finding {
 		return nil
 	}
 	ready := meta.FindStatusCondition(release.Status.Conditions, v1alpha1.ConditionReady)
-	if ready == nil || ready.Reason != v1alpha1.ReasonDeleting && ready.Reason != v1alpha1.ReasonBlockedOnCluster {
+	if ready == nil || ready.Reason != v1alpha1.ReasonDeleting && ready.Reason != v1alpha1.ReasonBlockedOnCluster && ready.Reason != v1alpha1.ReasonHandOver {
 		return &Finding{metav1.ConditionFalse, v1alpha1.ReasonDeleting, "it is being deleted; its last order is on its way to the agent"}
 	}
 	return &Finding{ready.Status, ready.Reason, ready.Message}

@@ -73,9 +73,9 @@ func (i *inventory) isIn(object *v1alpha1.ReleaseInventory) bool {
 	return object.Sequence > i.sequence || object.RenderRef == i.renderRef && equality.Semantic.DeepEqual(object.Entries, i.entries)
 }
 
-// Fence is the fence of the inventory that is known of a Release; empty when none ever
-// was reported.
-func (r *Reporter) Fence(ctx context.Context, key types.NamespacedName, uid types.UID) (string, error) {
+// Inventory is what is known to be on the target for a Release; nil when none ever was
+// reported. It is not to be changed.
+func (r *Reporter) Inventory(ctx context.Context, key types.NamespacedName, uid types.UID) ([]v1alpha1.InventoryEntry, error) {
 	r.mu.Lock()
 	var held *inventory
 	if e := r.entries[uid]; e != nil {
@@ -83,16 +83,29 @@ func (r *Reporter) Fence(ctx context.Context, key types.NamespacedName, uid type
 	}
 	r.mu.Unlock()
 	if held != nil {
-		return fenceOf(held.entries), nil
+		return held.entries, nil // made by newInventory, never nil
 	}
 	stored, err := r.options.Inventories.Get(ctx, key)
 	switch {
 	case apierrors.IsNotFound(err):
-		return "", nil
+		return nil, nil
 	case err != nil:
-		return "", fmt.Errorf("get the inventory of %s: %w", key, err)
+		return nil, fmt.Errorf("get the inventory of %s: %w", key, err)
 	}
-	return fenceOf(stored.Entries), nil
+	if stored.Entries == nil {
+		return []v1alpha1.InventoryEntry{}, nil
+	}
+	return stored.Entries, nil
+}
+
+// Fence is the fence of the inventory that is known of a Release; empty when none ever
+// was reported.
+func (r *Reporter) Fence(ctx context.Context, key types.NamespacedName, uid types.UID) (string, error) {
+	entries, err := r.Inventory(ctx, key, uid)
+	if err != nil || entries == nil {
+		return "", err
+	}
+	return fenceOf(entries), nil
 }
 
 func fenceOf(entries []v1alpha1.InventoryEntry) string {

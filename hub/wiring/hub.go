@@ -332,6 +332,7 @@ func (h *hub) startFlow(ctx context.Context) error {
 	releaseOptions := release.Options{
 		KeyID: h.keys.OrderKey.KeyID, Version: version.Version, Cache: h.cache, Index: h.cache, Sources: sources{h.sources}, Renderer: h.renderer, Rules: h.rules,
 		Orders: h.orders, Graves: h.orders, Reporter: h.reporter, Store: storage.Releases, Registerer: h.registry,
+		Layers: h.objects,
 	}
 	texts := hostTexts{secrets: h.secrets}
 	if h.host != nil {

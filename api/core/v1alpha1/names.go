@@ -154,6 +154,7 @@ const (
 	ReasonForbidden       = "Forbidden"          // Cluster.spec.allowed does not permit it; the message names the rule
 	ReasonWaitingForWave  = "WaitingForWave"     // a Release of a lower clusterWave is not ready
 	ReasonDependency      = "DependencyNotReady" // a Release of dependsOn is not ready, missing, or part of a circle
+	ReasonHandOver        = "HandOverPending"    // another Release, not ordered yet, has objects in its render that this one would delete
 	ReasonSuspended       = "Suspended"          // spec.suspend
 	ReasonRetriesEnded    = "RetriesExhausted"   // syncPolicy.retry.limit attempts failed
 	ReasonRulesFailed     = "HealthRulesFailed"  // the health rules of the Release cannot be used

@@ -3,6 +3,7 @@
 package release
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -61,7 +62,7 @@ func (w *wanted) isOf(ordered tunnel.Order) bool {
 }
 
 // finish makes the rest of the outcome.
-func (r *Reconciler) finish(w *work, ready bool) {
+func (r *Reconciler) finish(ctx context.Context, w *work, ready bool) error {
 	status := &w.release.Status
 	render, revision := status.Render, status.SourceRevision
 	if w.rendered != nil {
@@ -76,17 +77,17 @@ func (r *Reconciler) finish(w *work, ready bool) {
 		}
 	}
 	if !ready {
-		return
+		return nil
 	}
 	// A request is acted on also when there is nothing to order: the answer is why.
 	w.answer(w.request)
 	if w.held {
 		w.answer(w.answered)
-		return
+		return nil
 	}
 	if refused := r.refused(w); refused != nil {
 		w.outcome.Waiting = refused
-		return
+		return nil
 	}
 	w.outcome.GoOn = w.goOn && (w.asked || current)
 	ordered, isOrdered := r.Orders.Ordered(w.release.UID)
@@ -97,21 +98,25 @@ func (r *Reconciler) finish(w *work, ready bool) {
 		w.soon = true
 		w.answer(request{})
 		w.outcome.GoOn = false
-		return
+		return nil
 	}
 	terms := r.terms(w, render)
 	here := isOrdered && types.UID(ordered.ClusterUID) == w.cluster.UID
 	if !current {
 		// What is enforced stays enforced, under the terms of now.
 		if here {
-			r.keep(w, terms, ordered, old)
+			return r.keep(ctx, w, terms, ordered, old)
 		}
-		return
+		return nil
 	}
 	target := wanted{objects: tunnel.Layer(render.Objects), revision: revision, namespace: terms.Policy.Namespace, hooks: render.Hooks > 0}
 	if render.Sealed.Digest != "" {
 		sealed := tunnel.Layer(render.Sealed)
 		target.sealed = &sealed
+	}
+	terms, pending, err := r.handOver(ctx, w, target, terms, ordered, here)
+	if err != nil {
+		return err
 	}
 	d := decide(w.request.any(), terms, w.cluster.UID, target, ordered, isOrdered)
 	if d.manual {
@@ -120,7 +125,11 @@ func (r *Reconciler) finish(w *work, ready bool) {
 	if d.order != nil && (!here || w.request.any() || !d.order.isOf(ordered)) {
 		// What is ordered already may have other terms at any time; a render that is not
 		// waits for those that come before.
-		if blocked := r.blocked(w); blocked != nil {
+		blocked := r.blocked(w)
+		if blocked == nil {
+			blocked = pending
+		}
+		if blocked != nil {
 			w.outcome.Waiting, d.order = blocked, nil
 			// The request is acted on when it can be.
 			w.answer(request{confirm: w.request.confirm, hook: w.request.hook})
@@ -130,16 +139,34 @@ func (r *Reconciler) finish(w *work, ready bool) {
 	case d.order != nil:
 		d.order.force = w.request.force != ""
 		r.order(w, *d.order, terms, ordered)
-	case here && w.once(ordered, r.Clock.Now()) != nil:
+	case here && w.once(ordered, r.Clock.Now()) != nil, old && isOrdered:
+		return r.again(ctx, w, terms, ordered)
+	}
+	return nil
+}
+
+// again makes an order for what is enforced already: somebody asked for something, or
+// its key is to be retired.
+func (r *Reconciler) again(ctx context.Context, w *work, terms deliver.Terms, ordered tunnel.Order) error {
+	terms, _, err := r.handOver(ctx, w, *enforced(ordered), terms, ordered, true)
+	switch {
+	case err != nil:
+		return err
+	case types.UID(ordered.ClusterUID) == w.cluster.UID && w.once(ordered, r.Clock.Now()) != nil:
 		r.order(w, *enforced(ordered), terms, ordered)
-	case old && isOrdered:
+	default:
 		r.signAnew(w, ordered, terms)
 	}
+	return nil
 }
 
 // keep enforces what is ordered, while there is no render of now.
-func (r *Reconciler) keep(w *work, terms deliver.Terms, ordered tunnel.Order, old bool) {
+func (r *Reconciler) keep(ctx context.Context, w *work, terms deliver.Terms, ordered tunnel.Order, old bool) error {
 	terms = inNamespace(w.release, terms, ordered.Policy.Namespace)
+	terms, _, err := r.handOver(ctx, w, *enforced(ordered), terms, ordered, true)
+	if err != nil {
+		return err
+	}
 	other := !deliver.TermsOf(ordered).Equal(terms) && (terms.Policy.Automatic || ordered.Policy.Automatic)
 	switch {
 	case other, w.once(ordered, r.Clock.Now()) != nil:
@@ -150,6 +177,7 @@ func (r *Reconciler) keep(w *work, terms deliver.Terms, ordered tunnel.Order, ol
 	if !terms.Policy.Automatic && w.release.Status.RenderRef != ordered.Objects.Digest {
 		w.outcome.Waiting = manualSync(w.release.Status.SourceRevision)
 	}
+	return nil
 }
 
 // signAnew makes the same order again, with the current key, when its turn has come:

@@ -30,6 +30,9 @@ func (r *Reconciler) delete(ctx context.Context, key types.NamespacedName, relea
 	if !slices.Contains(release.Finalizers, v1alpha1.FinalizerRelease) {
 		return reconcile.Result{}, nil
 	}
+	if pending, err := r.removalPending(ctx, key, release); pending != nil || err != nil {
+		return reconcile.Result{RequeueAfter: blockedPause}, errors.Join(err, r.deleting(ctx, key, release, "", pending))
+	}
 	grave, err := r.bury(ctx, key, release)
 	if err != nil && !errors.Is(err, deliver.ErrNothingOrdered) {
 		return reconcile.Result{}, errors.Join(err, r.deleting(ctx, key, release, "", nil))
@@ -156,7 +159,11 @@ func (r *Reconciler) verb(ctx context.Context, release *v1alpha1.Release) (tunne
 func (r *Reconciler) wait(ctx context.Context, key types.NamespacedName, release *v1alpha1.Release, grave deliver.Tombstone) (reconcile.Result, error) {
 	timeout := time.Duration(policyOf(release, release.Status.Render).TimeoutSeconds) * time.Second
 	if left := timeout - r.Clock.Since(release.DeletionTimestamp.Time); left > 0 {
-		return reconcile.Result{RequeueAfter: left}, r.deleting(ctx, key, release, requested(release).hook, nil)
+		var goesOn *report.Finding // what it waited for before does not stay
+		if ready := meta.FindStatusCondition(release.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Reason == v1alpha1.ReasonHandOver {
+			goesOn = waitsFor(v1alpha1.ReasonDeleting, "what it waited for is over; the remove order is at the agent")
+		}
+		return reconcile.Result{RequeueAfter: left}, r.deleting(ctx, key, release, requested(release).hook, goesOn)
 	}
 	message := fmt.Sprintf("the agent of Cluster %q has not carried out the remove order %d%s; set spec.deletionPolicy.keepWorkloads to let go without it",
 		release.Spec.ClusterRef.Name, grave.Sequence, obstacle(&release.Status))

@@ -20,8 +20,12 @@ import (
 func (r *Reconciler) Changed(old, next *corev1alpha1.Release) {
 	if next == nil {
 		r.wake(keyOf(old))
+		r.tellPredecessors(keyOf(old))
 		r.Add(keyOf(old))
 		return
+	}
+	if r.predecessors.any(keyOf(next)) && (old == nil || inherits(old) != inherits(next)) {
+		r.tellPredecessors(keyOf(next))
 	}
 	if r.waiters.any(keyOf(next)) && (old == nil || precedes(old) != precedes(next)) {
 		r.wake(keyOf(next))

@@ -4,6 +4,7 @@ package release
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -96,7 +97,14 @@ type Reporter interface {
 	Release(ctx context.Context, key types.NamespacedName, uid types.UID, outcome report.Outcome) error
 	// Fence of the inventory that is known; empty: none is.
 	Fence(ctx context.Context, key types.NamespacedName, uid types.UID) (string, error)
+	// Inventory is what is known to be on the target; not to be changed.
+	Inventory(ctx context.Context, key types.NamespacedName, uid types.UID) ([]corev1alpha1.InventoryEntry, error)
 	DeleteInventory(ctx context.Context, key types.NamespacedName) error
+}
+
+// Layers are the objects layers of renders.
+type Layers interface {
+	Open(ctx context.Context, digest string) (io.ReadCloser, int64, error)
 }
 
 // Store is the registry's store of Releases.

@@ -54,6 +54,8 @@ const (
 	maxBlockers = 8
 	// wakePause is how long a Release that waited for another is looked at after it.
 	wakePause = 50 * time.Millisecond
+	// maxIdentities of layers that are remembered, beside those of the layer read last.
+	maxIdentities = 100_000
 	// maxMessageBytes of what is said of another Release, or of rules.
 	maxMessageBytes = 768
 

@@ -44,6 +44,8 @@ type Options struct {
 	Reporter   Reporter
 	Store      Store
 	Namespaces Namespaces
+	// Layers of renders; nil: hand-overs are not looked at.
+	Layers Layers
 	// Rules of health; nil: there are none but those that are built in.
 	Rules Rules
 
@@ -61,6 +63,9 @@ type Reconciler struct {
 	// waiters wait for others, seen is what each was looked at with.
 	waiters waiters
 	seen    sightings
+	// predecessors are asked about what heirs have in their renders, see heir.go.
+	predecessors waiters
+	layers       identities
 
 	mu sync.Mutex
 	// notes on what was looked at last; guarded by mu. A reconcile owns the note of
@@ -183,8 +188,7 @@ func (r *Reconciler) proceed(ctx context.Context, w *work) error {
 			return err
 		}
 	}
-	r.finish(w, ready)
-	return nil
+	return r.finish(ctx, w, ready)
 }
 
 // early says that a new Release is best looked at a moment later, since what it
