@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package order_test
+
+import (
+	"testing"
+
+	"k8s.io/utils/ptr"
+
+	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
+	"kumodo.io/convoy/e2e/harness"
+	"kumodo.io/convoy/e2e/install"
+)
+
+func (a *app) uid(name string) string {
+	a.t.Helper()
+	return a.onEdge("-n", a.name, "get", "configmap", name, "-o", "jsonpath={.metadata.uid}")
+}
+
+func TestAnUpgradeDeletesNothingThatASuspendedReleaseHasInItsRender(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, "heir", map[string]string{"old/cm.yaml": configMap("cm", "1"), "old/db.yaml": configMap("db", "1"), "new/db.yaml": configMap("db", "2")})
+	a.release("old")
+	a.ready("old", "")
+	uid := a.uid("db")
+	a.release("new", func(s *corev1alpha1.ReleaseSpec) { s.SyncPolicy.Automatic = ptr.To(false) })
+	a.says("new", "False", "ManualSync", "")
+	a.patch("new", `{"suspend":true}`)
+	a.says("new", "False", "Suspended", "")
+	commit := a.commit(map[string]string{"old/cm.yaml": configMap("cm", "2"), "new/db.yaml": configMap("db", "2")})
+	a.says("old", "False", "HandOverPending", `ConfigMap heir/db, which would be deleted, is in the render of Release "heir-new"`)
+	a.value("cm", "a", "1")
+	a.patch("new", `{"suspend":false,"syncPolicy":{"automatic":true}}`)
+	a.ready("old", commit)
+	a.ready("new", "")
+	a.value("db", "a", "2")
+	if got := a.uid("db"); got != uid {
+		t.Errorf("it was made anew: %s, was %s", got, uid)
+	}
+}
+
+func TestARemovalDeletesNothingThatAReleaseHasInItsRenderWhichWaitsForOthers(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, "heirs", map[string]string{"old/db.yaml": configMap("db", "1"), "new/db.yaml": configMap("db", "2"), "base/cm.yaml": refused("cm")})
+	a.release("old")
+	a.ready("old", "")
+	uid := a.uid("db")
+	a.release("base")
+	a.release("new", a.after("base"))
+	a.says("new", "False", "DependencyNotReady", "heirs-base")
+	a.onHub("-n", team, "delete", "release", a.named("old"), "--wait=false")
+	a.until("old", func(r *corev1alpha1.Release) bool { return is(r, "Ready", "False", "HandOverPending", "heirs-new") })
+	a.commit(map[string]string{"old/db.yaml": configMap("db", "1"), "new/db.yaml": configMap("db", "2"), "base/cm.yaml": configMap("cm", "1")})
+	if err := harness.WaitGone(a.ctx, world.hub.Plane.Dynamic(), install.Releases, team, a.named("old")); err != nil {
+		t.Fatal(err)
+	}
+	a.ready("new", "")
+	a.value("db", "a", "2")
+	if got := a.uid("db"); got != uid {
+		t.Errorf("it was made anew: %s, was %s", got, uid)
+	}
+}
