@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -30,6 +31,7 @@ type deaf struct {
 
 	mu   sync.Mutex
 	have map[string]string // by path
+	rv   int               // of the last change
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -53,7 +55,7 @@ func (d *deaf) RoundTrip(req *http.Request) (*http.Response, error) {
 				items = append(items, item)
 			}
 		}
-		body = `{"metadata":{"resourceVersion":"1"},"items":[` + strings.Join(items, ",") + `]}`
+		body = fmt.Sprintf(`{"metadata":{"resourceVersion":"%d"},"items":[%s]}`, d.rv+1, strings.Join(items, ","))
 	case req.Method == http.MethodPatch:
 		sent, err := io.ReadAll(req.Body)
 		if err != nil {
@@ -68,7 +70,8 @@ func (d *deaf) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, fmt.Errorf("%s has no metadata", path)
 		}
 		delete(metadata, "deletionGracePeriodSeconds") // by which it is not made where there is none
-		metadata["uid"], metadata["resourceVersion"] = path, "1"
+		d.rv++
+		metadata["uid"], metadata["resourceVersion"] = path, strconv.Itoa(d.rv+1)
 		raw, err := encode(object)
 		if err != nil {
 			return nil, err

@@ -92,10 +92,14 @@ func (s *sight) take(state outcome, why string, grace, now time.Time) {
 	s.why, s.grace = why, grace
 }
 
-// vanishedHook takes in that a hook's object is gone; an empty uid: a list had none.
-func (r *release) vanishedHook(o *object, uid string) {
+// vanishedHook takes in that a hook's object is gone; an empty uid: a list of the version
+// rv had none, which says nothing of what was made after it.
+func (r *release) vanishedHook(o *object, uid string, rv uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if uid == "" && rv != 0 && rv < o.rv {
+		return
+	}
 	s := o.sight
 	if s.earlier != "" && (uid == "" || uid == s.earlier) {
 		s.earlierGone = true

@@ -108,3 +108,27 @@ func TestAHookIsNotFailedByWhatMayBeAMoments(t *testing.T) {
 		})
 	}
 }
+
+func TestAListThatWasMadeBeforeAHooksObjectSaysNothingOfIt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		uid  string
+		rv   uint64
+		gone bool
+	}{
+		"a list from before":      {"", 6, false},
+		"a list from afterwards":  {"", 8, true},
+		"an event about it":       {"uid", 9, true},
+		"an event about another":  {"other", 9, false},
+		"a list without versions": {"", 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, _ := hooking(t)
+			o := &object{rv: 7, sight: &sight{run: "7-1", uid: "uid"}}
+			if r.vanished(o, c.uid, c.rv); o.sight.gone != c.gone {
+				t.Errorf("gone: %v, want %v", o.sight.gone, c.gone)
+			}
+		})
+	}
+}

@@ -48,7 +48,7 @@ func (r *release) observe(o *object, live map[string]any) {
 // vanished takes in that an object is gone: uid names the one that is, rv when.
 func (r *release) vanished(o *object, uid string, rv uint64) {
 	if o.sight != nil {
-		r.vanishedHook(o, uid)
+		r.vanishedHook(o, uid, rv)
 		return
 	}
 	now := r.now()
