@@ -76,8 +76,13 @@ metadata: {name: allowed-used}
 	r := b.report("uid-allowed", "pruned", func(r tunnel.Report) bool {
 		return r.Sequence == o.Sequence && r.Settled && r.Applied.Status == tunnel.True
 	})
-	if !strings.Contains(r.Applied.Message, "others have objects in it") || !strings.Contains(r.Applied.Message, "and 1 more") {
-		t.Errorf("what was kept is not told: %+v", r.Applied)
+	for _, kept := range []string{
+		"kept Namespace allowed-used: others have objects in it, as ConfigMap allowed-used/theirs",
+		"kept apiextensions.k8s.io/CustomResourceDefinition boats.allowed-b.example.test: others have objects in it, as allowed-b.example.test/Boat default/theirs",
+	} {
+		if !strings.Contains(r.Applied.Message, kept) {
+			t.Errorf("what was kept is not told: %+v, want %q", r.Applied, kept)
+		}
 	}
 	b.gone(claims, ns, "data")
 	b.gone(definitions, "", "boats.allowed-a.example.test")

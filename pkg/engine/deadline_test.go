@@ -42,7 +42,8 @@ func (d *deaf) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	code, body := http.StatusOK, ""
+	code := http.StatusOK
+	var body string
 	switch path := req.URL.Path; {
 	case path == "/api/v1":
 		body = `{"resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["list","watch"]}]}`
