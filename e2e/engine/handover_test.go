@@ -3,10 +3,12 @@
 package engine_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kumodo.io/convoy/pkg/tunnel"
 )
@@ -51,6 +53,52 @@ func testAnObjectMovesToAnotherReleaseWithoutBeingDeleted(t *testing.T) {
 	b.gone(configmaps, ns, "stays")
 	b.get(configmaps, ns, "moves")
 	b.get(configmaps, ns, "left")
+}
+
+func TestAllThatAnotherReleaseWantsMovesToItWhateverItDoesMeanwhile(t *testing.T) {
+	inModes(t, testAllThatAnotherReleaseWantsMovesToItWhateverItDoesMeanwhile)
+}
+
+// Each object that is let go wakes the new one, which tries again; in one of two it
+// never tried, since its Release is suspended. In one of two the old one is removed.
+func testAllThatAnotherReleaseWantsMovesToItWhateverItDoesMeanwhile(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for i, name := range []string{"left out", "removed", "left out, new one suspended", "removed, new one suspended"} {
+		removed, suspended := i%2 == 1, i >= 2
+		ns := b.namespace(fmt.Sprintf("moves-%d", i))
+		old, next := fmt.Sprintf("old-%d", i), fmt.Sprintf("next-%d", i)
+		all := ""
+		for n := range 12 {
+			all += configMap(ns, fmt.Sprintf("c-%02d", n), "k", "v")
+		}
+		b.apply(old, ns, all+configMap(ns, "stays", "k", "v"))
+		before := map[string]types.UID{}
+		for n := range 12 {
+			object := fmt.Sprintf("c-%02d", n)
+			before[object] = b.get(configmaps, ns, object).GetUID()
+		}
+		o := b.accept(b.order(next, ns, all, func(o *tunnel.Order) { o.Policy.Suspended = suspended }))
+		b.settled(o)
+		if removed {
+			b.accept(b.bare(old, tunnel.VerbRemove))
+			b.report("uid-"+old, "removed", func(r tunnel.Report) bool { return r.Done })
+		} else {
+			b.apply(old, ns, configMap(ns, "stays", "k", "v"))
+		}
+		if suspended {
+			o = b.accept(b.order(next, ns, all))
+		}
+		b.applied(o)
+		for object, uid := range before {
+			if got := b.get(configmaps, ns, object); got.GetUID() != uid || got.GetAnnotations()["convoy.kumodo.io/owner"] != hubID+"/uid-"+next {
+				t.Errorf("%s: %s is %v, its UID was %s", name, object, got.Object["metadata"], uid)
+			}
+		}
+		if removed {
+			b.gone(configmaps, ns, "stays")
+		}
+	}
 }
 
 func TestWhatAnotherNamespaceOfTheHubWantsIsNeitherHandedOverNorKeptForIt(t *testing.T) {

@@ -142,6 +142,7 @@ func (r *release) deleteWave(ctx context.Context, order tunnel.Order, open []*de
 // others: all are asked for before the first failure is told. After the deadline none is
 // begun any more, but for the first few.
 func (r *release) deletePass(ctx context.Context, order tunnel.Order, open []*deletion, deadline time.Time) (left []*deletion, err error) {
+	unread := r.askHeirs(ctx) // told where it holds an object
 	gone := make([]bool, len(open))
 	failures := make([]error, len(open))
 	for start := 0; start < len(open); {
@@ -184,6 +185,9 @@ func (r *release) deletePass(ctx context.Context, order tunnel.Order, open []*de
 			}
 		}
 		if !gone[i] {
+			if unread != nil && !d.asked && failures[i] == nil {
+				d.why = clip("it cannot be told "+explain(unread, false), maxMessage)
+			}
 			left = append(left, d)
 		}
 	}
@@ -261,8 +265,13 @@ func (r *release) deleteOne(ctx context.Context, d *deletion) (gone bool, err er
 	if d.rendered != "" {
 		return r.keep(ctx, o, d.rendered+", as it was applied")
 	}
-	if heir := r.heir(o.id); heir != "" {
+	heir, unknown := r.heir(o.id)
+	switch {
+	case heir != "":
 		return r.keep(ctx, o, "Release "+heir+" has it in its render")
+	case unknown != "":
+		d.why = "it cannot be told yet whether Release " + unknown + " has it in its render"
+		return false, nil
 	}
 	if hook := d.rules.needed[o.id.Name]; hook != "" && isNamespace(o.id) {
 		return r.keep(ctx, o, "hook "+hook+" is made in it")

@@ -3,6 +3,11 @@
 package engine
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
 	"kumodo.io/convoy/pkg/manifest"
 	"kumodo.io/convoy/pkg/tunnel"
 )
@@ -12,34 +17,127 @@ import (
 // has it in its own. If the new one came first and was refused, the old one lets go of
 // the object in place of pruning it; if the old one listed it as orphaned, the new one
 // takes it.
+//
+// What counts is the render of the newest order, not what became of it: the new one may
+// be trying again, wait for another Release, be suspended or have given up. While that
+// render cannot be read, nothing is deleted that might be in it.
 
-// heir names a Release that wants an object of r and was refused it; empty: none.
-func (r *release) heir(id manifest.Identity) string {
+// wants is what the render of an order has.
+type wants struct {
+	sequence  int64 // of the order
+	namespace string
+	objects   map[manifest.Identity]bool // as written: where none is, the namespace is empty
+}
+
+// has says whether an object may be in the render. One that is written without a
+// namespace is in the order's or, being of the cluster, in none.
+func (w *wants) has(id manifest.Identity) bool {
+	if w.objects[id] {
+		return true
+	}
+	if id.Namespace != w.namespace {
+		return false
+	}
+	id.Namespace = ""
+	return w.objects[id]
+}
+
+// heir names a Release that wants an object of r and does not have it; empty: none.
+// Unknown, by name, is one that may want it.
+func (r *release) heir(id manifest.Identity) (name, unknown string) {
+	for _, other := range r.siblings() {
+		other.mu.Lock()
+		open, who := other.openLocked(), other.ref.Namespace+"/"+other.ref.Name
+		known := other.wants != nil && other.wants.sequence == other.order.Sequence
+		wanted := open && known && other.wants.has(id)
+		other.mu.Unlock()
+		switch {
+		case wanted:
+			return who, ""
+		case open && !known:
+			unknown = who
+		}
+	}
+	return "", unknown
+}
+
+// siblings are the other Releases of the same namespace of the hub.
+func (r *release) siblings() []*release {
 	r.mu.Lock()
 	namespace := r.ref.Namespace
 	r.mu.Unlock()
+	var out []*release
 	for _, other := range r.runner.all() {
 		if other == r {
 			continue
 		}
 		other.mu.Lock()
-		wants := other.ref.Namespace == namespace && other.order.Verb == tunnel.VerbApply && other.wantsLocked(id)
-		name := other.ref.Namespace + "/" + other.ref.Name
+		same := other.ref.Namespace == namespace
 		other.mu.Unlock()
-		if wants {
-			return name
+		if same {
+			out = append(out, other)
 		}
 	}
-	return ""
+	return out
 }
 
-// wantsLocked says whether a Release could not have an object because another has it.
-func (r *release) wantsLocked(id manifest.Identity) bool {
-	if p, planned := r.problems[id]; planned {
-		return p.reason == exceptionOwned
+// openLocked says whether a Release was ordered a render that it has not applied in full.
+func (r *release) openLocked() bool {
+	return r.order.Verb == tunnel.VerbApply && r.order.Objects != nil && !r.done && (r.applied == nil || r.applied.Objects != *r.order.Objects)
+}
+
+// askHeirs reads what other Releases want, where that is not known. It is called before
+// anything is deleted, from r's own goroutine. The error says of which Release it could
+// not be told, by which nothing that it may want is deleted.
+func (r *release) askHeirs(ctx context.Context) error {
+	for _, other := range r.siblings() {
+		other.mu.Lock()
+		order, open := other.order, other.openLocked()
+		known := other.wants != nil && other.wants.sequence == order.Sequence
+		if !open {
+			other.wants = nil
+		}
+		other.mu.Unlock()
+		if !open || known {
+			continue
+		}
+		w, err := r.readWants(ctx, other.uid, order)
+		if err != nil {
+			return fmt.Errorf("what Release %s/%s has in its render: %w", order.Release.Namespace, order.Release.Name, err)
+		}
+		other.mu.Lock()
+		if other.order.Sequence == order.Sequence {
+			other.wants = w
+		}
+		other.mu.Unlock()
 	}
-	o := r.objects[id]
-	return o != nil && !o.applied && o.problem != nil && o.problem.reason == exceptionOwned
+	return nil
+}
+
+// readWants reads which objects the render of another Release's order has.
+func (r *release) readWants(ctx context.Context, uid string, order tunnel.Order) (w *wants, err error) {
+	render := &Render{Objects: *order.Objects}
+	r.runner.hold(render)
+	defer r.runner.unhold(render)
+	if err := r.stageLayer(ctx, render.Objects, false, uid); err != nil {
+		return nil, err
+	}
+	reader, done, err := r.layers(ctx, render)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	w = &wants{sequence: order.Sequence, namespace: order.Policy.Namespace, objects: make(map[manifest.Identity]bool, reader.Header().Count)}
+	for {
+		entry, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return w, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		w.objects[entry.Identity] = true
+	}
 }
 
 // callHeirs has Releases try again that were refused objects of others: one was let go.

@@ -83,6 +83,7 @@ type release struct {
 	settled  bool           // the operation has ended
 	op       *tunnel.Operation
 	problems map[manifest.Identity]planned // of objects that are not in objects
+	wants    *wants                        // what the newest render has; nil: nobody asked
 	// leftBehind says what this operation kept although it should have gone, and
 	// alsoLeft how many more there are.
 	leftBehind []string

@@ -168,7 +168,7 @@ func (r *release) newRuled(ctx context.Context, order tunnel.Order) (*ruled, err
 	layer := Render{Objects: *order.Rules}
 	r.runner.hold(&layer)
 	defer r.runner.unhold(&layer)
-	if err := r.stageLayer(ctx, *order.Rules, false); err != nil {
+	if err := r.stageLayer(ctx, *order.Rules, false, r.uid); err != nil {
 		return nil, err
 	}
 	rules, err := r.runner.rulesOf(ctx, *order.Rules)

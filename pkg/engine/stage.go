@@ -24,16 +24,18 @@ var digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 func (r *release) stage(ctx context.Context, render *Render) error {
 	r.runner.hold(render)
 	defer r.runner.unhold(render)
-	if err := r.stageLayer(ctx, render.Objects, false); err != nil {
+	if err := r.stageLayer(ctx, render.Objects, false, r.uid); err != nil {
 		return err
 	}
 	if render.Sealed == nil {
 		return nil
 	}
-	return r.stageLayer(ctx, *render.Sealed, true)
+	return r.stageLayer(ctx, *render.Sealed, true, r.uid)
 }
 
-func (r *release) stageLayer(ctx context.Context, layer tunnel.Layer, sealed bool) (err error) {
+// stageLayer fetches a layer that an order of the Release with that UID names, unless it
+// is stored.
+func (r *release) stageLayer(ctx context.Context, layer tunnel.Layer, sealed bool, uid string) (err error) {
 	stored, err := r.runner.state.OpenRender(ctx, layer.Digest)
 	if err == nil {
 		return stored.Close()
@@ -44,7 +46,7 @@ func (r *release) stageLayer(ctx context.Context, layer tunnel.Layer, sealed boo
 	// Reading from far away must not hold one of the few places.
 	r.leave()
 	defer func() { r.runner.slots <- struct{}{} }()
-	from, err := r.runner.blobs.Open(ctx, layer, sealed, r.uid)
+	from, err := r.runner.blobs.Open(ctx, layer, sealed, uid)
 	if err != nil {
 		return fmt.Errorf("fetch layer %s: %w", layer.Digest, err)
 	}
