@@ -27,12 +27,26 @@ type wants struct {
 	sequence  int64 // of the order
 	namespace string
 	objects   map[manifest.Identity]bool // as written: where none is, the namespace is empty
+	names     map[manifest.Identity]bool // the same, all without a namespace
+}
+
+func newWants(order tunnel.Order) *wants {
+	return &wants{
+		sequence: order.Sequence, namespace: order.Policy.Namespace,
+		objects: map[manifest.Identity]bool{}, names: map[manifest.Identity]bool{},
+	}
+}
+
+func (w *wants) add(id manifest.Identity) {
+	w.objects[id] = true
+	id.Namespace = ""
+	w.names[id] = true
 }
 
 // has says whether an object may be in the render. One that is written without a
-// namespace is in the order's or, being of the cluster, in none.
+// namespace is in the order's; one that is in no namespace may be written with any.
 func (w *wants) has(id manifest.Identity) bool {
-	if w.objects[id] {
+	if w.objects[id] || id.Namespace == "" && w.names[id] {
 		return true
 	}
 	if id.Namespace != w.namespace {
@@ -90,6 +104,7 @@ func (r *release) openLocked() bool {
 // anything is deleted, from r's own goroutine. The error says of which Release it could
 // not be told, by which nothing that it may want is deleted.
 func (r *release) askHeirs(ctx context.Context) error {
+	var failures error
 	for _, other := range r.siblings() {
 		other.mu.Lock()
 		order, open := other.order, other.openLocked()
@@ -103,7 +118,8 @@ func (r *release) askHeirs(ctx context.Context) error {
 		}
 		w, err := r.readWants(ctx, other.uid, order)
 		if err != nil {
-			return fmt.Errorf("what Release %s/%s has in its render: %w", order.Release.Namespace, order.Release.Name, err)
+			failures = errors.Join(failures, fmt.Errorf("what Release %s/%s has in its render: %w", order.Release.Namespace, order.Release.Name, err))
+			continue
 		}
 		other.mu.Lock()
 		if other.order.Sequence == order.Sequence {
@@ -111,7 +127,7 @@ func (r *release) askHeirs(ctx context.Context) error {
 		}
 		other.mu.Unlock()
 	}
-	return nil
+	return failures
 }
 
 // readWants reads which objects the render of another Release's order has.
@@ -127,7 +143,7 @@ func (r *release) readWants(ctx context.Context, uid string, order tunnel.Order)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	w = &wants{sequence: order.Sequence, namespace: order.Policy.Namespace, objects: make(map[manifest.Identity]bool, reader.Header().Count)}
+	w = newWants(order)
 	for {
 		entry, err := reader.Next()
 		if errors.Is(err, io.EOF) {
@@ -136,7 +152,7 @@ func (r *release) readWants(ctx context.Context, uid string, order tunnel.Order)
 		if err != nil {
 			return nil, err
 		}
-		w.objects[entry.Identity] = true
+		w.add(entry.Identity)
 	}
 }
 
