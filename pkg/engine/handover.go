@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"kumodo.io/convoy/pkg/manifest"
 	"kumodo.io/convoy/pkg/tunnel"
@@ -24,37 +23,13 @@ import (
 
 // wants is what the render of an order has.
 type wants struct {
-	sequence  int64 // of the order
-	namespace string
-	objects   map[manifest.Identity]bool // as written: where none is, the namespace is empty
-	names     map[manifest.Identity]bool // the same, all without a namespace
+	sequence  int64  // of the order
+	namespace string // of objects for which none is written
+	names     *manifest.Names
 }
 
-func newWants(order tunnel.Order) *wants {
-	return &wants{
-		sequence: order.Sequence, namespace: order.Policy.Namespace,
-		objects: map[manifest.Identity]bool{}, names: map[manifest.Identity]bool{},
-	}
-}
-
-func (w *wants) add(id manifest.Identity) {
-	w.objects[id] = true
-	id.Namespace = ""
-	w.names[id] = true
-}
-
-// has says whether an object may be in the render. One that is written without a
-// namespace is in the order's; one that is in no namespace may be written with any.
-func (w *wants) has(id manifest.Identity) bool {
-	if w.objects[id] || id.Namespace == "" && w.names[id] {
-		return true
-	}
-	if id.Namespace != w.namespace {
-		return false
-	}
-	id.Namespace = ""
-	return w.objects[id]
-}
+// has says whether an object may be in the render.
+func (w *wants) has(id manifest.Identity) bool { return w.names.Has(id, w.namespace) }
 
 // heir names a Release that wants an object of r and does not have it; empty: none.
 // Unknown, by name, is one that may want it.
@@ -138,22 +113,16 @@ func (r *release) readWants(ctx context.Context, uid string, order tunnel.Order)
 	if err := r.stageLayer(ctx, render.Objects, false, uid); err != nil {
 		return nil, err
 	}
-	reader, done, err := r.layers(ctx, render)
+	layer, err := r.runner.state.OpenRender(ctx, render.Objects.Digest)
+	if err != nil {
+		return nil, fmt.Errorf("open objects layer: %w", err)
+	}
+	defer func() { err = errors.Join(err, layer.Close()) }()
+	names, err := manifest.ReadNames(layer)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, done()) }()
-	w = newWants(order)
-	for {
-		entry, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			return w, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		w.add(entry.Identity)
-	}
+	return &wants{sequence: order.Sequence, namespace: order.Policy.Namespace, names: names}, nil
 }
 
 // callHeirs has Releases try again that were refused objects of others: one was let go.

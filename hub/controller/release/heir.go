@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -119,7 +118,7 @@ func (r *Reconciler) heir(ctx context.Context, release *v1alpha1.Release, cluste
 			continue
 		}
 		for _, id := range leaving {
-			if has.has(id, render.TargetNamespace) {
+			if has.Has(id, render.TargetNamespace) {
 				first = &heir{release: other, object: id}
 				break
 			}
@@ -144,7 +143,7 @@ func (r *Reconciler) leaving(ctx context.Context, release *v1alpha1.Release, cur
 	if err != nil {
 		return nil, err
 	}
-	stay := &layer{}
+	var stay *manifest.Names
 	if next != nil {
 		if read, err := r.identitiesOf(ctx, next.objects.Digest); err == nil {
 			stay = read
@@ -157,7 +156,7 @@ func (r *Reconciler) leaving(ctx context.Context, release *v1alpha1.Release, cur
 	for i := range entries {
 		e := &entries[i]
 		id := manifest.Identity{Group: e.Group, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name}
-		if next == nil || !stay.has(id, next.namespace) {
+		if next == nil || !stay.Has(id, next.namespace) {
 			out = append(out, id)
 		}
 	}
@@ -170,11 +169,11 @@ func (r *Reconciler) leaving(ctx context.Context, release *v1alpha1.Release, cur
 		logr.FromContextOrDiscard(ctx).Error(err, "A render cannot be read", "digest", current.objects.Digest)
 		return out, nil // the inventory is what an agent has said
 	}
-	for id := range had.all {
+	for id := range had.All() {
 		if id.Namespace == "" {
 			id.Namespace = current.namespace
 		}
-		if next == nil || !stay.has(id, next.namespace) {
+		if next == nil || !stay.Has(id, next.namespace) {
 			out = append(out, id)
 		}
 	}
@@ -239,38 +238,14 @@ func (r *Reconciler) tellPredecessors(key types.NamespacedName) {
 	}
 }
 
-// layer is which objects a layer names, as they are written, and by name alone.
-type layer struct {
-	all   map[manifest.Identity]struct{}
-	names map[manifest.Identity]struct{}
-}
-
-// has says whether a layer has an object of a target; one that is in no namespace there
-// may be written with one. namespace is that of objects that name none.
-func (l *layer) has(id manifest.Identity, namespace string) bool {
-	if _, ok := l.all[id]; ok {
-		return true
-	}
-	if id.Namespace == "" {
-		_, ok := l.names[id]
-		return ok
-	}
-	if id.Namespace != namespace {
-		return false
-	}
-	id.Namespace = ""
-	_, ok := l.all[id]
-	return ok
-}
-
 // identities of layers, by digest. All of it can be lost.
 type identities struct {
 	mu    sync.Mutex
-	by    map[string]*layer
+	by    map[string]*manifest.Names
 	count int
 }
 
-func (r *Reconciler) identitiesOf(ctx context.Context, digest string) (*layer, error) {
+func (r *Reconciler) identitiesOf(ctx context.Context, digest string) (*manifest.Names, error) {
 	r.layers.mu.Lock()
 	known := r.layers.by[digest]
 	r.layers.mu.Unlock()
@@ -283,38 +258,21 @@ func (r *Reconciler) identitiesOf(ctx context.Context, digest string) (*layer, e
 	}
 	r.layers.mu.Lock()
 	defer r.layers.mu.Unlock()
-	if r.layers.by == nil || r.layers.count+len(made.all) > maxIdentities {
-		r.layers.by, r.layers.count = map[string]*layer{}, 0
+	if r.layers.by == nil || r.layers.count+made.Len() > maxIdentities {
+		r.layers.by, r.layers.count = map[string]*manifest.Names{}, 0
 	}
 	if r.layers.by[digest] == nil {
 		r.layers.by[digest] = made
-		r.layers.count += len(made.all)
+		r.layers.count += made.Len()
 	}
 	return made, nil
 }
 
-func (r *Reconciler) readLayer(ctx context.Context, digest string) (made *layer, err error) {
+func (r *Reconciler) readLayer(ctx context.Context, digest string) (made *manifest.Names, err error) {
 	blob, _, err := r.Layers.Open(ctx, digest)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, blob.Close()) }()
-	reader, err := manifest.NewReader(blob, nil)
-	if err != nil {
-		return nil, err
-	}
-	made = &layer{all: map[manifest.Identity]struct{}{}, names: map[manifest.Identity]struct{}{}}
-	for {
-		entry, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			return made, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		id := entry.Identity
-		made.all[id] = struct{}{}
-		id.Namespace = ""
-		made.names[id] = struct{}{}
-	}
+	return manifest.ReadNames(blob)
 }
