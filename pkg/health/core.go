@@ -81,15 +81,10 @@ func node(o object) Verdict {
 func autoscaler(o object) Verdict {
 	conditions := conditionsOf(o)
 	for _, c := range conditions {
-		if c.status != "False" || c.reason == "ScalingDisabled" {
-			continue // who sets the replicas to 0 wants no scaling
-		}
 		if c.kind == "AbleToScale" || c.kind == "ScalingActive" {
-			v := degraded("%s", c.why())
-			if since := c.since(); !since.IsZero() {
-				v.Grace = since.Add(metricsWithin)
+			if v, is := unscaled(c); is {
+				return v
 			}
-			return v
 		}
 	}
 	if len(conditions) == 0 && o.text("apiVersion") != "autoscaling/v1" {
@@ -98,18 +93,49 @@ func autoscaler(o object) Verdict {
 	return healthy()
 }
 
+// cannotScale: of an autoscaler whose target is not there the controller writes this
+// condition and nothing else.
+func cannotScale(o object) (Verdict, bool) {
+	for _, c := range conditionsOf(o) {
+		if c.kind == "AbleToScale" {
+			return unscaled(c)
+		}
+	}
+	return Verdict{}, false
+}
+
+// unscaled says whether a condition of an autoscaler is a fault.
+func unscaled(c condition) (Verdict, bool) {
+	if c.status != "False" || c.reason == "ScalingDisabled" {
+		return Verdict{}, false // who sets the replicas to 0 wants no scaling
+	}
+	v := degraded("%s", c.why())
+	if since := c.since(); !since.IsZero() {
+		v.Grace = since.Add(metricsWithin)
+	}
+	return v, true
+}
+
 // disruptionBudget: how few pods may go is no fault of the budget, which has to be there
 // before the pods, too.
 func disruptionBudget(o object) Verdict {
 	if v, unseen := notSeen(o); unseen {
 		return v
 	}
-	for _, c := range conditionsOf(o) {
-		if c.kind == "DisruptionAllowed" && c.status == "False" && c.reason == "SyncFailed" {
-			return degraded("%s", c.why())
-		}
+	if v, is := cannotCount(o); is {
+		return v
 	}
 	return healthy()
+}
+
+// cannotCount: it cannot be worked out how many pods a budget is about.
+func cannotCount(o object) (Verdict, bool) {
+	for _, c := range conditionsOf(o) {
+		if c.kind == "DisruptionAllowed" && c.status == "False" && c.reason == "SyncFailed" {
+			return degraded("%s", c.why()), true
+		}
+	}
+	return Verdict{}, false
 }
 
 func definition(o object) Verdict {

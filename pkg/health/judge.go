@@ -20,9 +20,21 @@ func Judge(live map[string]any) Verdict {
 		return clipped(byConvention(o))
 	}
 	if v, lags := behind(o); lags {
+		if fault := unobserved[groupKind{group, kind}]; fault != nil {
+			if w, is := fault(o); is {
+				return clipped(w)
+			}
+		}
 		return v
 	}
 	return clipped(rule(o))
+}
+
+// unobserved are faults of kinds whose controllers say that they failed and leave
+// observedGeneration as it was: such a status will never be about this generation.
+var unobserved = map[groupKind]func(object) (Verdict, bool){
+	{"autoscaling", "HorizontalPodAutoscaler"}: cannotScale,
+	{"policy", "PodDisruptionBudget"}:          cannotCount,
 }
 
 // terminating says that an object is being deleted.
