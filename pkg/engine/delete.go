@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -23,8 +22,13 @@ type deletion struct {
 	o        *object
 	rules    deleteRules
 	rendered string // why what was applied last says that it stays; empty: it does not
+	step     int    // of its wave, see deleteStep
 	asked    bool
 	why      string // it is still there
+	// holds: a finalizer keeps it, or may, so that the steps that follow wait. later: its
+	// own step was not begun for that.
+	holds, later bool
+	unsure       bool // another Release may want it, which could not be read
 }
 
 // leaving is what is known of an object that was let through to be deleted.
@@ -51,21 +55,20 @@ func (r *release) deleteObjects(ctx context.Context, order tunnel.Order, objects
 			return err
 		}
 	}
-	slices.SortFunc(objects, func(a, b *object) int {
-		return -cmp.Or(cmp.Compare(a.wave, b.wave), cmp.Compare(tierOf(a.id.Group, a.id.Kind), tierOf(b.id.Group, b.id.Kind)),
-			cmp.Compare(a.id.String(), b.id.String()))
+	all := make([]*deletion, len(objects))
+	for i, o := range objects {
+		all[i] = &deletion{o: o, rules: rules, rendered: rendered[o], step: r.deleteStep(o)}
+	}
+	slices.SortFunc(all, func(a, b *deletion) int {
+		return -cmp.Or(cmp.Compare(a.o.wave, b.o.wave), cmp.Compare(a.step, b.step), cmp.Compare(a.o.id.String(), b.o.id.String()))
 	})
 	deadline := r.now().Add(timeoutOf(order))
-	for start := 0; start < len(objects); {
+	for start := 0; start < len(all); {
 		end := start
-		for end < len(objects) && objects[end].wave == objects[start].wave {
+		for end < len(all) && all[end].o.wave == all[start].o.wave {
 			end++
 		}
-		open := make([]*deletion, 0, end-start)
-		for _, o := range objects[start:end] {
-			open = append(open, &deletion{o: o, rules: rules, rendered: rendered[o]})
-		}
-		if err := r.deleteWave(ctx, order, open, deadline); err != nil {
+		if err := r.deleteWave(ctx, order, slices.Clone(all[start:end]), deadline); err != nil {
 			return err
 		}
 		start = end
@@ -105,8 +108,8 @@ func (r *release) stay(p *plan) {
 	}
 }
 
-// deleteWave asks for the deletion of the objects of one wave, kinds that others need
-// last, and waits until all are really gone.
+// deleteWave asks for the deletion of the objects of one wave, step by step, kinds that
+// others need last, and waits until all are really gone.
 func (r *release) deleteWave(ctx context.Context, order tunnel.Order, open []*deletion, deadline time.Time) error {
 	for attempt := 0; ; attempt++ {
 		left, err := r.deletePass(ctx, order, open, deadline)
@@ -118,11 +121,7 @@ func (r *release) deleteWave(ctx context.Context, order tunnel.Order, open []*de
 			r.showBlocked("")
 			return nil
 		}
-		first := open[0]
-		blocked := clip(fmt.Sprintf("waiting for %s to be gone: %s", first.o.id, first.why), maxMessage-20)
-		if more := len(open) - 1; more > 0 {
-			blocked = fmt.Sprintf("%s (and %d more)", blocked, more)
-		}
+		blocked := blocked(open)
 		r.showBlocked(blocked)
 		if !r.now().Before(deadline) {
 			return &waveError{finding: tunnel.Finding{Status: tunnel.False, Reason: v1alpha1.ReasonPruneFailed, Message: blocked}}
@@ -139,16 +138,24 @@ func (r *release) deleteWave(ctx context.Context, order tunnel.Order, open []*de
 
 // deletePass goes over the objects of a wave once, those of one step in parallel, and
 // returns those that are still there. One that cannot be deleted does not keep the
-// others: all are asked for before the first failure is told. After the deadline none is
-// begun any more, but for the first few.
+// others of its step, nor does it keep those of the steps that follow unless a finalizer
+// holds it: all of these are asked for before the first failure is told. After the
+// deadline none is begun any more, but for the first few.
 func (r *release) deletePass(ctx context.Context, order tunnel.Order, open []*deletion, deadline time.Time) (left []*deletion, err error) {
 	unread := r.askHeirs(ctx) // told where it holds an object
 	gone := make([]bool, len(open))
 	failures := make([]error, len(open))
+	held := false
 	for start := 0; start < len(open); {
 		end := start
-		for end < len(open) && tierOf(open[end].o.id.Group, open[end].o.id.Kind) == tierOf(open[start].o.id.Group, open[start].o.id.Kind) {
+		for end < len(open) && open[end].step == open[start].step {
 			end++
+		}
+		if held {
+			for _, d := range open[start:] {
+				d.later = true
+			}
+			break
 		}
 		if err := r.checkpoint(ctx, order); err != nil {
 			return nil, err
@@ -156,6 +163,7 @@ func (r *release) deletePass(ctx context.Context, order tunnel.Order, open []*de
 		var group errgroup.Group
 		group.SetLimit(maxParallel)
 		for i := start; i < end; i++ {
+			open[i].later = false
 			group.Go(func() error {
 				if i >= maxParallel && !r.now().Before(deadline) {
 					open[i].why = cmp.Or(open[i].why, "its deletion was not asked for before the deadline")
@@ -169,6 +177,9 @@ func (r *release) deletePass(ctx context.Context, order tunnel.Order, open []*de
 		}
 		if err := group.Wait(); err != nil {
 			return nil, err
+		}
+		for i := start; i < end; i++ {
+			held = held || open[i].holds && !gone[i]
 		}
 		start = end
 	}
@@ -185,7 +196,7 @@ func (r *release) deletePass(ctx context.Context, order tunnel.Order, open []*de
 			}
 		}
 		if !gone[i] {
-			if unread != nil && !d.asked && failures[i] == nil {
+			if d.unsure && unread != nil {
 				d.why = clip("it cannot be told "+explain(unread, false), maxMessage)
 			}
 			left = append(left, d)
@@ -225,6 +236,9 @@ func (r *release) anyGone(open []*deletion) bool {
 // applied and still ours; and says whether there is nothing left to do.
 func (r *release) deleteOne(ctx context.Context, d *deletion) (gone bool, err error) {
 	o := d.o
+	r.mu.Lock()
+	d.holds, d.unsure = o.held, false
+	r.mu.Unlock()
 	res, err := r.resource(ctx, o)
 	if err != nil {
 		if kindGone(err) {
@@ -241,6 +255,7 @@ func (r *release) deleteOne(ctx context.Context, d *deletion) (gone bool, err er
 	if err != nil {
 		return false, err
 	}
+	d.holds = heldByOthers(m.Finalizers)
 	r.mu.Lock()
 	uid, created := o.uid, o.created
 	r.mu.Unlock()
@@ -270,7 +285,7 @@ func (r *release) deleteOne(ctx context.Context, d *deletion) (gone bool, err er
 	case heir != "":
 		return r.keep(ctx, o, "Release "+heir+" has it in its render")
 	case unknown != "":
-		d.why = "it cannot be told yet whether Release " + unknown + " has it in its render"
+		d.unsure, d.why = true, "it cannot be told yet whether Release "+unknown+" has it in its render"
 		return false, nil
 	}
 	if hook := d.rules.needed[o.id.Name]; hook != "" && isNamespace(o.id) {
@@ -296,7 +311,8 @@ func (r *release) deleteOne(ctx context.Context, d *deletion) (gone bool, err er
 		r.drop(o)
 		return true, nil
 	case apierrors.IsConflict(err):
-		d.why = "it changed meanwhile"
+		// It may hold a finalizer now.
+		d.holds, d.why = true, "it changed meanwhile"
 		return false, nil
 	case err != nil:
 		return false, err

@@ -35,6 +35,7 @@ type object struct {
 	entryGone bool // our entry in managedFields is gone
 	created   bool // it did not exist before it was first applied
 	orphaned  bool
+	held      bool // by a finalizer that the cluster does not lift itself
 	// leaving: it was let through to be deleted, and is not repaired any more.
 	leaving *leaving
 	health  health

@@ -36,6 +36,7 @@ func (r *release) observe(o *object, live map[string]any) {
 	o.notice(uid)
 	o.rv, o.seen, o.missing = rv, true, false
 	o.live, o.entryGone, o.unsure = p, !entry, t.unsure
+	o.held = finalized(live)
 	r.tellLocked(o, verdict, generationOf(live), now)
 	o.foreign = ""
 	if owner != "" && owner != r.marks.owner {
@@ -91,6 +92,7 @@ func (r *release) accept(o *object, live map[string]any) {
 	if newer {
 		o.other, o.rv, o.seen, o.missing = "", rv, true, false
 		o.live, o.entryGone, o.foreign, o.unsure = p, !entry, "", t.unsure
+		o.held = finalized(live)
 		r.appliedLocked(o, verdict, generationOf(live), now)
 	}
 	r.reviewLocked(o, before, now)
