@@ -85,7 +85,6 @@ var flow = map[string][]string{
 	"worker":     {},
 	"backup":     {"store"},
 	"observer":   {},
-	"trim":       {},
 }
 
 // wiring are the packages that put the rooms together; nobody imports them.

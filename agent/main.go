@@ -35,6 +35,7 @@ import (
 	"kumodo.io/convoy/agent/options"
 	"kumodo.io/convoy/pkg/engine"
 	"kumodo.io/convoy/pkg/state"
+	"kumodo.io/convoy/pkg/trim"
 	"kumodo.io/convoy/pkg/tunnel"
 	"kumodo.io/convoy/pkg/version"
 )
@@ -45,6 +46,9 @@ const (
 	// small machines with what it deploys.
 	memoryLimit = 48 << 20
 	gcPercent   = 40
+	// trimGain bytes that can be given back are worth a collection once the agent has
+	// grown calm.
+	trimGain = 2 << 20
 	// headerTimeout of requests for metrics and probes, drainTimeout for their end.
 	headerTimeout = 5 * time.Second
 	drainTimeout  = 2 * time.Second
@@ -179,6 +183,9 @@ func (a *agent) run(ctx context.Context) error {
 	a.enforcer.Store(e)
 	group.Go(func() error { return hub.Run(ctx) })
 	group.Go(func() error { return tokens.Run(ctx) })
+	group.Go(func() error {
+		return trim.New(trim.Options{Registerer: a.registry, MinGain: trimGain, Idle: secrets.Idle}).Run(ctx)
+	})
 	err = group.Wait()
 	if errors.Is(err, context.Canceled) {
 		return nil
@@ -190,7 +197,7 @@ func (a *agent) run(ctx context.Context) error {
 func serveProbes(ctx context.Context, address string, registry *prometheus.Registry, ready func() bool) error {
 	fine := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true}))
 	mux.HandleFunc("GET /healthz", fine)
 	mux.HandleFunc("GET /livez", fine)
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {

@@ -40,7 +40,7 @@ import (
 	"kumodo.io/convoy/hub/source"
 	"kumodo.io/convoy/hub/source/address"
 	"kumodo.io/convoy/hub/store"
-	"kumodo.io/convoy/hub/trim"
+	"kumodo.io/convoy/pkg/trim"
 	"kumodo.io/convoy/pkg/tunnel"
 	"kumodo.io/convoy/pkg/version"
 )

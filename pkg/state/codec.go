@@ -93,6 +93,17 @@ func (c *codecs) putDecoder(d *zstd.Decoder) error {
 	return nil
 }
 
+// idle lets go of the codecs that nobody uses.
+func (c *codecs) idle() {
+	c.mu.Lock()
+	decoders := c.decoders
+	c.encoders, c.decoders = nil, nil
+	c.mu.Unlock()
+	for _, d := range decoders {
+		d.Close()
+	}
+}
+
 // pack compresses a small thing.
 func (c *codecs) pack(plain []byte) []byte {
 	var out bytes.Buffer

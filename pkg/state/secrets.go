@@ -102,6 +102,10 @@ func NewSecretsShared(shared *Shared, config *rest.Config, namespace string) (*S
 	}, nil
 }
 
+// Idle lets go of buffers that are only kept to be used again. What is stored, and what
+// was read of it last, stays.
+func (s *Secrets) Idle() { s.codecs.idle() }
+
 // plainUID is a UID that can be part of a name as it is.
 var plainUID = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 

@@ -12,7 +12,7 @@ type counters struct {
 func newCounters(registerer prometheus.Registerer) *counters {
 	m := &counters{
 		trims: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "convoy_trim_trims_total", Help: "How often memory was collected and given back because the hub had grown calm.",
+			Name: "convoy_trim_trims_total", Help: "How often memory was collected and given back because the process had grown calm.",
 		}),
 		freed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "convoy_trim_expected_bytes_total", Help: "Bytes that these were expected to give back.",

@@ -18,20 +18,24 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const mib = 1 << 20
 
-func TestMemoryIsGivenBackWhenTheHubIsCalmAndHasEnoughOfIt(t *testing.T) {
+func TestMemoryIsGivenBackWhenAProcessIsCalmAndHasEnoughOfIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		live, allocated, spare uint64
+		minGain                uint64
 		want                   bool
 	}{
-		"calm after a busy time":                {400 * mib, 10 * mib, 300 * mib, true},
-		"at work":                               {400 * mib, 100 * mib, 300 * mib, false},
-		"calm, and little to give back":         {400 * mib, 10 * mib, 40 * mib, false},
-		"a small hub, and little to give back":  {20 * mib, mib, 10 * mib, false},
-		"a small hub that was busy":             {20 * mib, mib, 20 * mib, true},
-		"a runtime that does not say anything ": {0, 0, 0, false},
+		"calm after a busy time":               {400 * mib, 10 * mib, 300 * mib, 0, true},
+		"at work":                              {400 * mib, 100 * mib, 300 * mib, 0, false},
+		"calm, and little to give back":        {400 * mib, 10 * mib, 40 * mib, 0, false},
+		"a small hub, and little to give back": {20 * mib, mib, 10 * mib, 0, false},
+		"a small hub that was busy":            {20 * mib, mib, 20 * mib, 0, true},
+		"an agent after a busy time":           {3 * mib, mib, 4 * mib, 2 * mib, true},
+		"an agent at work":                     {3 * mib, 2 * mib, 4 * mib, 2 * mib, false},
+		"an agent, and little to give back":    {3 * mib, 0, mib, 2 * mib, false},
+		"a runtime that does not say anything": {0, 0, 0, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := due(Usage{Allocated: 1000 * mib}, Usage{Live: c.live, Allocated: 1000*mib + c.allocated, Spare: c.spare}); got != c.want {
+			if got := New(Options{MinGain: c.minGain}).due(Usage{Allocated: 1000 * mib}, Usage{Live: c.live, Allocated: 1000*mib + c.allocated, Spare: c.spare}); got != c.want {
 				t.Errorf("got %v", got)
 			}
 		})
@@ -42,17 +46,18 @@ func TestACalmHubIsTrimmedAtMostOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+time.Second)
 		defer cancel()
-		trims := 0
+		trims, idle := 0, 0
 		trimmer := New(Options{
 			Clock: clock.RealClock{}, Registerer: prometheus.NewRegistry(),
 			Read: func() Usage { return Usage{Live: 100 * mib, Spare: 100 * mib} },
 			Free: func() { trims++ },
+			Idle: func() { idle++ },
 		})
 		if err := trimmer.Run(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if trims < 4 || trims > 5 {
-			t.Errorf("%d trims in 5 minutes", trims)
+		if trims < 4 || trims > 5 || idle != trims {
+			t.Errorf("%d trims in 5 minutes, %d times told before", trims, idle)
 		}
 	})
 }

@@ -5,7 +5,7 @@
 // report, and looks at the process as a whole.
 //
 // A Go process keeps garbage as large as what is live, and what collections free
-// only goes back to the system bit by bit. For a hub that is right while it works
-// and a waste for the hours in which agents are connected and nothing happens:
-// then it is collected and given back at once.
+// only goes back to the system bit by bit. For a hub or an agent that is right while
+// it works and a waste for the hours in which nothing happens: then it is collected
+// and given back at once.
 package trim

@@ -18,6 +18,10 @@ import (
 type Options struct {
 	Clock      clock.WithTicker
 	Registerer prometheus.Registerer
+	// MinGain is how many bytes a trim has to promise at least; default: MinGain.
+	MinGain uint64
+	// Idle is called before each: what is only kept to be used again is let go there.
+	Idle func()
 	// Read looks at the process, Free collects and gives back. Default: the runtime's.
 	Read func() Usage
 	Free func()
@@ -45,6 +49,12 @@ func New(options Options) *Trimmer {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
+	if options.MinGain == 0 {
+		options.MinGain = MinGain
+	}
+	if options.Idle == nil {
+		options.Idle = func() {}
+	}
 	if options.Read == nil {
 		options.Read = read
 	}
@@ -68,8 +78,9 @@ func (t *Trimmer) Run(ctx context.Context) error {
 		case <-tick.C():
 		}
 		now := t.options.Read()
-		if due(before, now) && t.options.Clock.Since(last) >= Gap {
+		if t.due(before, now) && t.options.Clock.Since(last) >= Gap {
 			last = t.options.Clock.Now()
+			t.options.Idle()
 			t.options.Free()
 			t.counters.trims.Inc()
 			t.counters.freed.Add(float64(now.Spare))
@@ -82,8 +93,8 @@ func (t *Trimmer) Run(ctx context.Context) error {
 
 // due tells whether a trim is worth its price: little was allocated between two
 // looks, and there is enough to give back.
-func due(before, now Usage) bool {
-	return now.Allocated-before.Allocated <= now.Live/calm && now.Spare >= max(MinGain, now.Live/gain)
+func (t *Trimmer) due(before, now Usage) bool {
+	return now.Allocated-before.Allocated <= max(calmFloor, now.Live/calm) && now.Spare >= max(t.options.MinGain, now.Live/gain)
 }
 
 // free collects twice: pools let go of what they keep with the second collection.
