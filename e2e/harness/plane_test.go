@@ -111,7 +111,7 @@ func TestPlane(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if u.RSS < 50<<20 || u.Private <= 0 || u.Private > u.RSS || u.CPU < 100*time.Millisecond {
+		if u.RSS < 50<<20 || u.Private <= 0 || u.Private > u.RSS || u.Anonymous <= 0 || u.Anonymous > u.RSS || u.CPU < 100*time.Millisecond {
 			t.Errorf("the API server takes %+v", u)
 		}
 	})

@@ -16,9 +16,11 @@ const clockTick = 10 * time.Millisecond
 
 // Usage is what a living process takes.
 type Usage struct {
-	// RSS is its resident set and Private the part of that which it shares
-	// with nobody, in bytes.
-	RSS, Private int64
+	// RSS is its resident set, Private the part of that which it shares with nobody,
+	// and Anonymous the part that stands in no file, in bytes. Of a program that runs
+	// once, what was read of its file is Private: the system takes that back when it
+	// needs room.
+	RSS, Private, Anonymous int64
 	// CPU is user and system time since its start, without its children.
 	CPU time.Duration
 }
@@ -45,6 +47,8 @@ func UsageOf(pid int) (Usage, error) {
 			u.RSS = kib << 10
 		case "Private_Clean:", "Private_Dirty:":
 			u.Private += kib << 10
+		case "Anonymous:":
+			u.Anonymous = kib << 10
 		}
 	}
 	const user, system = 11, 12 // counted from behind the name
