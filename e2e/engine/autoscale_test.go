@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/e2e/harness"
 	"kumodo.io/convoy/pkg/tunnel"
 )
@@ -223,9 +224,48 @@ func testAnAutoscalerOfSomebodyElseIsFoundWhenItScales(t *testing.T) {
 	if err := b.plane.Dynamic().Resource(hpas).Namespace(ns).Delete(b.ctx, "theirs", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	b.apply("foreign-scaler", ns, web("replicas: 3", "example/app:2"))
-	if n := replicasOf(b.get(deployments, ns, "web")); n != 3 {
-		t.Errorf("with the autoscaler gone there are %d replicas", n)
+	b.keeps(b.order("foreign-scaler", ns, web("replicas: 3", "example/app:2")), "7 replicas are kept, the render says 3: no autoscaler scales it any more")
+	if n := replicasOf(b.get(deployments, ns, "web")); n != 7 {
+		t.Errorf("with the autoscaler just gone there are %d replicas", n)
+	}
+}
+
+// keeps orders what is applied and leaves a number of replicas that is not the render's.
+func (b *bench) keeps(o tunnel.Order, says string) {
+	b.t.Helper()
+	b.accept(o)
+	b.report(o.Release.UID, "applied, and "+says, func(r tunnel.Report) bool {
+		return r.Sequence == o.Sequence && r.Applied.Status == tunnel.True &&
+			r.InSync.Status == tunnel.False && r.InSync.Reason == v1alpha1.ReasonDrifted && strings.Contains(r.InSync.Message, says)
+	})
+}
+
+func TestAnAutoscalerThatIsAimedAtNothingByMistakeTakesNoReplicasAway(t *testing.T) {
+	inModes(t, testAnAutoscalerThatIsAimedAtNothingByMistakeTakesNoReplicasAway)
+}
+
+func testAnAutoscalerThatIsAimedAtNothingByMistakeTakesNoReplicasAway(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("scaler-astray")
+	astray := strings.Replace(scaler(metricCPU), "kind: Deployment, name: web}", "kind: Deployment, name: wbe}", 1)
+	b.there("scaler-astray", ns, web("replicas: 3", "example/app:1")+scaler(metricCPU))
+	b.scale(ns, "web", "kube-controller-manager", 10)
+	lowest := b.lowest(ns, "web")
+	b.quiet("after it scaled")
+	const kept = "10 replicas are kept, the render says 3"
+	b.keeps(b.order("scaler-astray", ns, web("replicas: 3", "example/app:1")+astray), kept)
+	b.quiet("while it is aimed at nothing")
+	b.keeps(b.order("scaler-astray", ns, web("replicas: 3", "example/app:2")+astray), kept)
+	b.edit(deployments, ns, "web", "somebody", `{"spec":{"minReadySeconds":3,"template":{"spec":{"containers":[{"name":"c","image":"example/app:9"}]}}}}`)
+	b.live(deployments, ns, "web", "repaired", func(u *unstructured.Unstructured) bool {
+		return strings.Contains(fmt.Sprint(u.Object["spec"]), "example/app:2")
+	})
+	b.restart()
+	b.report("uid-scaler-astray", "drifted after a restart", func(r tunnel.Report) bool { return r.InSync.Reason == v1alpha1.ReasonDrifted })
+	b.there("scaler-astray", ns, web("replicas: 3", "example/app:2")+scaler(metricCPU))
+	if least := lowest(); least != 10 {
+		t.Errorf("a watch saw %d replicas", least)
 	}
 }
 
@@ -282,7 +322,8 @@ func TestANumberIsTheRendersAgainWithoutAnOrderWhenItsAutoscalerIsGone(t *testin
 	if err := b.plane.Dynamic().Resource(hpas).Namespace(ns).Delete(b.ctx, "theirs", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// It is looked at once a minute, which is longer than the patience of other tests.
+	// It is looked at once a minute and stays as long, which is longer than the patience of
+	// other tests.
 	_, err := harness.WaitFor(b.ctx, b.plane.Dynamic(), deployments, ns, "web", func(u *unstructured.Unstructured) (bool, error) { return replicasOf(u) == 3, nil })
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,8 @@ import (
 // render, or any on the cluster, targets the object; and when the render gives no number.
 // Autoscalers are looked for when a number would change; and, as long as one that was
 // found keeps a number from being the render's, now and then, since nothing tells when it
-// goes. See rescale.go.
+// goes. See rescale.go. A number whose autoscaler is gone, or aims elsewhere, stays for a
+// while, and that is told: see unscaled.go.
 
 // scaling says to whom the number of replicas of an object is left.
 type scaling uint8
@@ -27,6 +28,7 @@ const (
 	scaledInRender                 // an autoscaler of the same render
 	scaledOnCluster                // one that was found on the cluster
 	scaledUnsaid                   // the render gives no number
+	scaledBefore                   // one that was there a moment ago
 )
 
 // String is what a record has.
@@ -38,13 +40,15 @@ func (s scaling) String() string {
 		return "cluster"
 	case scaledUnsaid:
 		return "unsaid"
+	case scaledBefore:
+		return "before"
 	case scaledByRender:
 	}
 	return ""
 }
 
 func parseScaling(text string) scaling {
-	for _, s := range []scaling{scaledInRender, scaledOnCluster, scaledUnsaid} {
+	for _, s := range []scaling{scaledInRender, scaledOnCluster, scaledUnsaid, scaledBefore} {
 		if s.String() == text {
 			return s
 		}
@@ -137,6 +141,16 @@ func replicasOf(object map[string]any) (any, bool) {
 // scalingOf says to whom the number of replicas of a live object is left, now that the
 // render says content. p is nil for a repair; before is what was found last.
 func (r *release) scalingOf(ctx context.Context, p *plan, id manifest.Identity, before scaling, content, live map[string]any) (scaling, error) {
+	to, err := r.findScaling(ctx, p, id, before, content, live)
+	if err == nil && to != scaledBefore {
+		r.mu.Lock()
+		r.scaledAgainLocked(r.objects[id])
+		r.mu.Unlock()
+	}
+	return to, err
+}
+
+func (r *release) findScaling(ctx context.Context, p *plan, id manifest.Identity, before scaling, content, live map[string]any) (scaling, error) {
 	if !scalable(id, content) {
 		return scaledByRender, nil
 	}
@@ -151,17 +165,25 @@ func (r *release) scalingOf(ctx context.Context, p *plan, id manifest.Identity, 
 	if !there || (same(wanted, have) && before != scaledOnCluster) {
 		return scaledByRender, nil
 	}
-	found, err := r.scaledOnCluster(ctx, p, id)
+	one := scaledBy(id)
+	found, err := r.scaledIn(ctx, p, id.Namespace, one)
 	switch {
 	case err != nil && (apierrors.IsForbidden(err) || errors.Is(err, errUnreadable)):
 		// It cannot be asked. Whoever writes through the scale subresource by program is
 		// taken for one.
-		found = scaledByProgram(live)
+		if scaledByProgram(live) {
+			return scaledOnCluster, nil
+		}
 	case err != nil:
 		return scaledByRender, fmt.Errorf("look for autoscalers: %w", err)
 	}
-	if found {
+	switch {
+	case found.aimed[one]:
 		return scaledOnCluster, nil
+	case same(wanted, have), found.leaving[one]:
+		return scaledByRender, nil // nothing is at stake, or the render takes it back
+	case before == scaledInRender, before == scaledOnCluster, before == scaledBefore:
+		return r.unscale(id, wanted, have, found.lost[one.kind]), nil
 	}
 	return scaledByRender, nil
 }

@@ -200,6 +200,10 @@ func hasCause(st metav1.Status, t metav1.CauseType) bool {
 func explain(err error, secret bool) string {
 	var api apierrors.APIStatus
 	if !errors.As(err, &api) {
+		var silent *noAnswerError
+		if errors.As(err, &silent) {
+			err = silent // by what it was asked is of no use to anybody
+		}
 		return clip(err.Error(), maxMessage)
 	}
 	st := api.Status()

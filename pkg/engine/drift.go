@@ -62,6 +62,10 @@ func (s *syncTally) addLocked(r *release, o *object, add func(o *object, reason,
 			s.stuck++ // it is told, and stays so
 		}
 		add(o, exceptionDrifted, message)
+	case o.scaling == scaledBefore && o.unscaled != nil:
+		s.drifted++
+		first(&s.firstDrifted, name+": "+o.unscaled.why)
+		add(o, exceptionDrifted, o.unscaled.why)
 	case o.unsure != "":
 		s.addUnsure(o, name+": "+o.unsure)
 		add(o, exceptionUnknown, o.unsure)

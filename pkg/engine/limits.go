@@ -156,6 +156,8 @@ const (
 	scalerPages = 20
 	// rescaleEvery is how often it is looked whether an autoscaler that was found is there.
 	rescaleEvery = time.Minute
+	// unscaledFor is how long a number stays that no autoscaler aims at any more.
+	unscaledFor = time.Minute
 
 	// maxLives answers about live objects are made at once, for maxLiveLooks objects of
 	// each with a dry run, maxLiveParallel at once, within liveTimeout: the hub waits for

@@ -126,6 +126,8 @@ func (r *release) syncOfLocked(o *object, line *tunnel.LiveObject) {
 		}
 	case o.judged && o.judgedAt == o.rv:
 		line.Problem = o.differs
+	case o.inSync() && o.scaling == scaledBefore && o.unscaled != nil:
+		line.InSync, line.Reason, line.Problem = tunnel.False, exceptionDrifted, o.unscaled.why
 	case o.unsure != "":
 		line.InSync, line.Reason, line.Problem = tunnel.Unknown, exceptionUnknown, o.unsure
 	}

@@ -51,6 +51,8 @@ type object struct {
 	// left to others that could not be judged for it.
 	scaling scaling
 	unsure  string
+	// unscaled is set while the number is left to an autoscaler that is gone.
+	unscaled *unscaled
 	// unseen says why it is not seen any more; empty: it is.
 	unseen string
 	// judged: the state of judgedAt was compared; it differs, in what differs says.

@@ -108,6 +108,7 @@ type view struct {
 	unsure  string
 	unseen  string
 	differs string
+	kept    string
 	problem problem
 }
 
@@ -115,6 +116,9 @@ func (o *object) view() view {
 	v := view{health: o.health, why: o.why, drifted: o.drifted(), applied: o.applied, foreign: o.foreign, unsure: o.unsure, unseen: o.unseen, differs: o.differs}
 	if o.problem != nil {
 		v.problem = *o.problem
+	}
+	if o.unscaled != nil && o.scaling == scaledBefore {
+		v.kept = o.unscaled.why
 	}
 	return v
 }
@@ -143,7 +147,7 @@ func (r *release) reviewLocked(o *object, before view, now time.Time) {
 }
 
 func exceptional(v view) bool {
-	return v.health != healthy || v.drifted || v.foreign != "" || v.unsure != "" || v.unseen != "" || v.problem != (problem{})
+	return v.health != healthy || v.drifted || v.foreign != "" || v.unsure != "" || v.unseen != "" || v.kept != "" || v.problem != (problem{})
 }
 
 // keepLocked holds the content of an object that has drifted until it is repaired,

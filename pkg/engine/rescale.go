@@ -6,16 +6,23 @@ import (
 	"context"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
 // leaveNumberLocked notes to whom the number of replicas of an object is left. Those
-// that are left to an autoscaler found on the cluster are looked after.
+// that are left to an autoscaler found on the cluster are looked after, and so are those
+// whose autoscaler is gone.
 func (r *release) leaveNumberLocked(o *object, to scaling) {
+	now, before := r.now(), o.view()
 	o.scaling = to
-	if to != scaledOnCluster {
+	switch {
+	case to != scaledBefore:
+		o.unscaled = nil
+	case o.unscaled == nil: // after a restart the time begins anew
+		o.unscaled = &unscaled{until: now.Add(unscaledFor), why: "the number of replicas is kept: no autoscaler scales it any more"}
+	}
+	r.reviewUnscaledLocked(o, before, now)
+	if to != scaledOnCluster && to != scaledBefore {
 		delete(r.scaled, o)
 		return
 	}
@@ -23,7 +30,10 @@ func (r *release) leaveNumberLocked(o *object, to scaling) {
 		r.scaled = map[*object]bool{}
 	}
 	if len(r.scaled) == 0 || r.rescaleAt.IsZero() {
-		r.rescaleAt = r.now().Add(rescaleEvery)
+		r.rescaleAt = now.Add(rescaleEvery)
+	}
+	if due := o.unscaled.dueLocked(); due.After(now) && due.Before(r.rescaleAt) {
+		r.rescaleAt = due
 	}
 	r.scaled[o] = true
 }
@@ -37,9 +47,9 @@ func (r *release) rescaleDueLocked() time.Time {
 	return r.rescaleAt
 }
 
-// rescale looks for the autoscalers that numbers of replicas are left to. Where there is
-// none any more the object is compared anew, with its number. What cannot be told stays
-// as it is.
+// rescale looks for the autoscalers that numbers of replicas are left to. Where there has
+// been none for a while the object is compared anew, with the number of the render. What
+// cannot be told stays as it is.
 func (r *release) rescale(ctx context.Context) {
 	ctx = actAs(ctx, r.healer())
 	r.mu.Lock()
@@ -58,32 +68,16 @@ func (r *release) rescale(ctx context.Context) {
 			continue
 		}
 		for _, o := range objects {
-			if !found[scaled{groupKind{o.id.Group, o.id.Kind}, o.id.Name}] {
-				r.takeNumber(ctx, o)
+			one := scaledBy(o.id)
+			if !found.aimed[one] {
+				r.freeNumber(ctx, o, found.lost[one.kind])
+				continue
 			}
+			r.mu.Lock()
+			if r.objects[o.id] == o {
+				r.leaveNumberLocked(o, scaledOnCluster)
+			}
+			r.mu.Unlock()
 		}
 	}
-}
-
-// takeNumber has an object compared whose autoscaler is gone. What is found then decides:
-// it is looked for once more before a number is written.
-func (r *release) takeNumber(ctx context.Context, o *object) {
-	r.mu.Lock()
-	res, current := o.res, r.objects[o.id] == o
-	r.mu.Unlock()
-	if res == nil || !current {
-		return
-	}
-	live, err := r.runner.target.get(ctx, *res, o.id.Namespace, o.id.Name)
-	if err != nil {
-		if !apierrors.IsNotFound(err) && ctx.Err() == nil {
-			r.log.V(1).Info("object not read, will be tried again", "object", o.id.String(), "error", err.Error())
-		}
-		return // gone: a watch says so
-	}
-	r.log.Info("no autoscaler any more", "object", o.id.String())
-	r.mu.Lock()
-	r.leaveNumberLocked(o, scaledByRender)
-	r.mu.Unlock()
-	r.observe(o, live)
 }

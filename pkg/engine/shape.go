@@ -102,7 +102,7 @@ func firstScaling(p *plan, id manifest.Identity, content map[string]any) scaling
 // moved says whether the number of an object, of which nothing else changed, may have
 // to be left to somebody else than before.
 func (p *plan) moved(o *object) bool {
-	return o.scaling == scaledOnCluster || (o.scaling == scaledInRender) != p.scales(o.id)
+	return o.scaling == scaledOnCluster || o.scaling == scaledBefore || (o.scaling == scaledInRender) != p.scales(o.id)
 }
 
 // look is lookAt, and gives the object; nil when there is none.

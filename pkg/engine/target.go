@@ -124,7 +124,7 @@ func (t *target) open(ctx context.Context, r request) (*http.Response, error) {
 		res, err := t.client.Do(req)
 		if err != nil {
 			t.meter.call(r.verb, 0, t.clock.Since(start))
-			return nil, fmt.Errorf("%s %s: %w", r.method, r.path, err)
+			return nil, fmt.Errorf("%s %s: %w", r.method, r.path, NoAnswer(err))
 		}
 		t.meter.call(r.verb, res.StatusCode, t.clock.Since(start))
 		if res.StatusCode < http.StatusBadRequest {
@@ -149,7 +149,7 @@ func readStatus(res *http.Response, r request) error {
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxStatus))
 	if err != nil {
-		return fmt.Errorf("%s %s: read error answer %d: %w", r.method, r.path, res.StatusCode, err)
+		return fmt.Errorf("%s %s: read error answer %d: %w", r.method, r.path, res.StatusCode, NoAnswer(err))
 	}
 	var status metav1.Status
 	if json.Unmarshal(body, &status) == nil && status.Kind == "Status" && status.Status != "" {
@@ -183,7 +183,7 @@ func (t *target) call(ctx context.Context, r request) ([]byte, int, error) {
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
-		return nil, 0, fmt.Errorf("%s %s: read answer: %w", r.method, r.path, err)
+		return nil, 0, fmt.Errorf("%s %s: read answer: %w", r.method, r.path, NoAnswer(err))
 	}
 	return body, res.StatusCode, nil
 }

@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"kumodo.io/convoy/pkg/engine"
 )
 
 // secret is the part of a Secret that is read and written here.
@@ -102,7 +104,7 @@ func (c *client) once(ctx context.Context, method, address, contentType, accept 
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return fmt.Errorf("speak to the API server: %w", err)
+		return fmt.Errorf("speak to the API server: %w", engine.NoAnswer(err))
 	}
 	defer res.Body.Close()
 	if res.StatusCode >= http.StatusBadRequest {
@@ -111,7 +113,7 @@ func (c *client) once(ctx context.Context, method, address, contentType, accept 
 	answer := io.LimitReader(res.Body, maxAnswer)
 	if out == nil {
 		if _, err := io.Copy(io.Discard, answer); err != nil {
-			return fmt.Errorf("read answer: %w", err)
+			return fmt.Errorf("read answer: %w", engine.NoAnswer(err))
 		}
 		return nil
 	}
@@ -124,7 +126,7 @@ func (c *client) once(ctx context.Context, method, address, contentType, accept 
 func readError(res *http.Response, method string) error {
 	raw, err := io.ReadAll(io.LimitReader(res.Body, maxErrorAnswer))
 	if err != nil {
-		return fmt.Errorf("read error answer %d: %w", res.StatusCode, err)
+		return fmt.Errorf("read error answer %d: %w", res.StatusCode, engine.NoAnswer(err))
 	}
 	var status metav1.Status
 	if json.Unmarshal(raw, &status) == nil && status.Kind == "Status" && status.Code != 0 {
