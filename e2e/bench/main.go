@@ -51,7 +51,7 @@ type bed struct {
 	planes []*harness.Plane
 	hub    *install.Hub
 	edge   *install.Edge
-	// resting is since when nothing happens on the edge.
+	// resting is since when nothing happens on the edge, if that is so.
 	resting time.Time
 
 	fleet *fleet
@@ -68,6 +68,7 @@ type measurement struct {
 var measurements = []measurement{
 	{"render", renders},
 	{"status", statusWrites},
+	{"memory", agentMemory},
 	{"latency", applyLatency},
 	{"bulk", bulk},
 	// It stops the hub, whose agent then comes back in its own time.

@@ -4,8 +4,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,11 +35,23 @@ data: {value: {{ repeat %d "x" | quote }}}
 }
 
 // manyObjects: one Release of as many objects as one may have, and one whose render is
-// large, each made, settled and deleted again.
-func manyObjects(ctx context.Context, b *bed) error {
+// large, each made, settled and deleted again, on an edge that has nothing else.
+func manyObjects(ctx context.Context, b *bed) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 4*patience)
 	defer cancel()
 	if err := b.needPlanes(ctx); err != nil {
+		return err
+	}
+	plane, err := harness.Start(ctx, harness.Options{Name: "edge-2"})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, plane.Stop()) }()
+	edge, err := b.hub.Join(ctx, plane, namespace, "edge-2")
+	if err != nil {
+		return err
+	}
+	if _, err := plane.Kubectl(ctx, "create", "namespace", namespace); err != nil {
 		return err
 	}
 	repo, err := b.git.Repository(ctx, "objects")
@@ -61,16 +75,15 @@ func manyObjects(ctx context.Context, b *bed) error {
 		{"large-render", "a render of 50 MB, 500 objects of 100 KB", "it works"},
 		{"many-objects", "10,000 objects in one Release", "it works"},
 	} {
-		if err := oneLarge(ctx, b, c.name, c.what, c.goal); err != nil {
+		if err := oneLarge(ctx, b, edge, c.name, c.what, c.goal); err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
 	}
-	b.resting = time.Now()
 	return nil
 }
 
-func oneLarge(ctx context.Context, b *bed, name, what, goal string) error {
-	agent, hub := b.edge.Pod.PID(), b.hub.Pod.PID()
+func oneLarge(ctx context.Context, b *bed, edge *install.Edge, name, what, goal string) error {
+	agent, hub := edge.Pod.PID(), b.hub.Pod.PID()
 	for _, pid := range []int{agent, hub} {
 		if err := forgetPeak(pid); err != nil {
 			return err
@@ -80,22 +93,30 @@ func oneLarge(ctx context.Context, b *bed, name, what, goal string) error {
 	if err != nil {
 		return err
 	}
+	// Workers end when they have nothing to do, so that they are looked at meanwhile.
+	watch := watchMemory(ctx, func() (int64, error) { return childrenMemory(strconv.Itoa(hub)) })
 	start := time.Now()
-	release := install.Release(namespace, name, b.edge.Name, "objects", name, func(r *corev1alpha1.Release) {
+	release := install.Release(namespace, name, edge.Name, "objects", name, func(r *corev1alpha1.Release) {
 		r.Spec.SyncPolicy.Timeout = &metav1.Duration{Duration: 20 * time.Minute}
 	})
-	if err := b.hub.Create(ctx, release); err != nil {
-		return err
-	}
-	if _, err := harness.WaitFor(ctx, b.hub.Plane.Dynamic(), install.Releases, namespace, name, harness.HasCondition("Ready", "True", "")); err != nil {
-		return err
+	err = b.hub.Create(ctx, release)
+	if err == nil {
+		_, err = harness.WaitFor(ctx, b.hub.Plane.Dynamic(), install.Releases, namespace, name, harness.HasCondition("Ready", "True", ""))
 	}
 	took := time.Since(start)
+	workers, watched := watch()
+	if err = errors.Join(err, watched); err != nil {
+		return err
+	}
 	after, err := cpu(agent)
 	if err != nil {
 		return err
 	}
-	agentPeak, err := memory(agent, "VmHWM")
+	objects, err := ownedObjects(ctx, edge)
+	if err != nil {
+		return err
+	}
+	ready, rest, err := b.settled(ctx, edge)
 	if err != nil {
 		return err
 	}
@@ -110,8 +131,10 @@ func oneLarge(ctx context.Context, b *bed, name, what, goal string) error {
 	if err := harness.WaitGone(ctx, b.hub.Plane.Dynamic(), install.Releases, namespace, name); err != nil {
 		return err
 	}
-	b.out.add(what, goal, "Ready after %.0f s; CPU of the agent %.0f s, its peak RSS %.0f MiB, the hub's %.0f MiB; deleted in %.0f s",
-		took.Seconds(), (after - before).Seconds(), float64(agentPeak)/1024, float64(hubPeak)/1024, time.Since(start).Seconds())
+	b.out.add(what, goal, "Ready after %.0f s; CPU of the agent %.0f s, its peak RSS %.0f MiB, the hub's %.0f MiB, its render workers' %d MiB; deleted in %.0f s",
+		took.Seconds(), (after - before).Seconds(), mib(ready.peak), mib(hubPeak), workers>>20, time.Since(start).Seconds())
+	b.out.add(fmt.Sprintf("agent memory with these %s objects: private / RSS / peak", thousands(objects)), "-",
+		"%.0f / %.0f / %.0f MiB when it is Ready; %.0f / %.0f at rest", mib(ready.private), mib(ready.rss), mib(ready.peak), mib(rest.private), mib(rest.rss))
 	return nil
 }
 

@@ -14,9 +14,6 @@ import (
 	"time"
 )
 
-// profileless is said of goals that are far from being missed.
-const profileless = "no profile was taken."
-
 // report collects rows: what was measured, the goal, the figure.
 type report struct {
 	rows []row
@@ -88,8 +85,8 @@ func (r *report) short(b *strings.Builder) {
 
 const method = `## How
 
-One host and one edge, each a whole control plane (etcd with fsync, kube-apiserver with audit log,
-controller-manager, scheduler), the hub and the agent as processes with the arguments of the
+One host and one edge, with a second one for large Releases, each a whole control plane (etcd with fsync,
+kube-apiserver with audit log, controller-manager, scheduler), the hub and the agent as processes with the arguments of the
 manifests, a Git server over https: all on the one machine, so that every figure includes the
 contention between them. Nothing else ran. Objects are ConfigMaps with about 0.3 KB of data.
 
@@ -105,9 +102,12 @@ contention between them. Nothing else ran. Objects are ConfigMaps with about 0.3
   of them Ready. The render of each is made, stored, signed, fetched, applied and reported.
 - *ten changed waves*: a patch of content.path on the hub changes one ConfigMap in each of ten waves, until a watch on
   the edge has shown the last of them, and until the Release is Ready at its new generation.
-- *10,000 objects, 50 MB*: out of small charts, from the creation of the Release until it is Ready; then it is
-  deleted. Peaks are counted anew before each.
-- *memory*: RssAnon (private) and VmRSS of /proc/PID/status; VmHWM for the peak.
+- *10,000 objects, 50 MB*: out of small charts, on an edge that has nothing else, from the creation of the Release until
+  it is Ready; then it is deleted. Peaks are counted anew before each; that of render workers, which are processes of
+  their own, is read 50 times a second.
+- *memory*: RssAnon (private) and VmRSS of /proc/PID/status; VmHWM for the peak, which is since the agent's start or, of
+  large Releases, since before they were made. *At rest* is when the agent has given back what its work left behind, which
+  it does within a minute or so after it.
 - *simulated agents*: the real link code in a process of its own, with an engine that takes orders,
   fetches and verifies their renders, and reports them Ready. Their hub is another one: the real program
   with --standalone and an etcd of its own beside it, as a process, so that its memory is the hub's alone;
