@@ -34,6 +34,9 @@ const (
 
 	// maxHeaderBytes bounds the header line of either layer.
 	maxHeaderBytes = 256 << 10
+	// readBuffer of a layer. Most renders are small and each is opened four times while
+	// it is rolled out, so that a larger one would be most of what that allocates.
+	readBuffer = 16 << 10
 	// saltBytes is the size of the sealed layer's salt.
 	saltBytes = 32
 )

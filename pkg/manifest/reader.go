@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unique"
 
 	kjson "sigs.k8s.io/json"
 )
@@ -155,10 +156,14 @@ func readEntry(line []byte, number int) (*Entry, error) {
 	}
 	sum := sha256.Sum256(line)
 	entry := &Entry{Line: number, Wave: wave, Raw: line, Digest: "sha256:" + hex.EncodeToString(sum[:])}
-	entry.Group, entry.Version = GroupVersion(meta.APIVersion)
-	entry.Kind, entry.Namespace, entry.Name = meta.Kind, meta.Metadata.Namespace, meta.Metadata.Name
+	entry.Group, entry.Version = GroupVersion(once(meta.APIVersion))
+	entry.Kind, entry.Namespace, entry.Name = once(meta.Kind), once(meta.Metadata.Namespace), meta.Metadata.Name
 	return entry, nil
 }
+
+// once gives one copy of a text that many objects have, since an engine keeps who its
+// objects are.
+func once(text string) string { return unique.Make(text).Value() }
 
 // Object decodes the line and puts the sealed values back. Numbers are json.Number.
 func (e *Entry) Object() (map[string]any, error) {
@@ -197,7 +202,7 @@ type lineReader struct {
 }
 
 func newLineReader(r io.Reader) *lineReader {
-	return &lineReader{in: bufio.NewReaderSize(r, 64<<10)}
+	return &lineReader{in: bufio.NewReaderSize(r, readBuffer)}
 }
 
 // next gives a line without its end, valid until the next call. io.EOF only
