@@ -101,6 +101,38 @@ func testAllThatAnotherReleaseWantsMovesToItWhateverItDoesMeanwhile(t *testing.T
 	}
 }
 
+func TestWhatAReleaseLetsGoIsTakenOverAtOnceHoweverLongTheNewOneWouldRest(t *testing.T) {
+	inModes(t, testWhatAReleaseLetsGoIsTakenOverAtOnceHoweverLongTheNewOneWouldRest)
+}
+
+func testWhatAReleaseLetsGoIsTakenOverAtOnceHoweverLongTheNewOneWouldRest(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	resting := func(o *tunnel.Order) { o.Policy.Retry = &tunnel.Retry{Limit: -1, MinSeconds: 3600, MaxSeconds: 3600} }
+	for i, way := range []string{"kept workloads", "orphaned", "left out"} {
+		ns := b.namespace(fmt.Sprintf("letgo-%d", i))
+		old, next := fmt.Sprintf("letgo-old-%d", i), fmt.Sprintf("letgo-next-%d", i)
+		b.apply(old, ns, configMap(ns, "moves", "k", "old")+configMap(ns, "stays", "k", "v"))
+		uid := b.get(configmaps, ns, "moves").GetUID()
+		o := b.accept(b.order(next, ns, configMap(ns, "moves", "k", "new"), resting))
+		if r := b.settled(o); r.Applied.Reason != "OwnedByOther" {
+			t.Fatalf("%s: applied is %+v", way, r.Applied)
+		}
+		switch way {
+		case "kept workloads":
+			b.accept(b.bare(old, tunnel.VerbRelease))
+		case "orphaned":
+			b.accept(b.order(old, ns, configMap(ns, "stays", "k", "v"), func(o *tunnel.Order) { o.Policy.PruneOrphaned = false }))
+		default:
+			b.accept(b.order(old, ns, configMap(ns, "stays", "k", "v")))
+		}
+		b.applied(o)
+		if got := b.get(configmaps, ns, "moves"); got.GetUID() != uid || data(got, "k") != "new" || got.GetAnnotations()["convoy.kumodo.io/owner"] != hubID+"/uid-"+next {
+			t.Errorf("%s: moved is %v, its UID was %s", way, got.Object, uid)
+		}
+	}
+}
+
 func TestWhatAnotherNamespaceOfTheHubWantsIsNeitherHandedOverNorKeptForIt(t *testing.T) {
 	inModes(t, testWhatAnotherNamespaceOfTheHubWantsIsNeitherHandedOverNorKeptForIt)
 }

@@ -65,8 +65,20 @@ func (r *release) prune(ctx context.Context, order tunnel.Order, p *plan) error 
 			return r.holdPrune(ctx, order, held)
 		}
 		r.lift()
-		return r.deleteObjects(ctx, order, stale, rules)
+		err = r.deleteObjects(ctx, order, stale, rules)
+		if err == nil && len(stale) > 0 {
+			r.runner.callHeirs(r)
+		}
+		return err
 	}
+	if r.disown(stale) {
+		r.runner.callHeirs(r)
+	}
+	return nil
+}
+
+// disown lists objects as orphaned, and says whether some of them are that were not.
+func (r *release) disown(stale []*object) (news bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.liftLocked()
@@ -78,11 +90,11 @@ func (r *release) prune(ctx context.Context, order tunnel.Order, p *plan) error 
 		before := o.view()
 		o.leaving = nil
 		if !o.orphaned {
-			o.orphaned, o.since = true, r.now()
+			o.orphaned, o.since, news = true, r.now(), true
 		}
 		r.reviewLocked(o, before, r.now())
 	}
-	return nil
+	return news
 }
 
 // removeAll carries out a remove order: it deletes what the inventory names.
@@ -109,6 +121,7 @@ func (r *release) removeAll(ctx context.Context, order tunnel.Order) error {
 	if err := r.deleteObjects(ctx, order, first, rulesOf(order, false)); err != nil {
 		return r.failSync(ctx, order, err, v1alpha1.ReasonPruneFailed)
 	}
+	r.runner.callHeirs(r)
 	if err := r.postDelete(ctx, order, p); err != nil {
 		return r.failSync(ctx, order, err, v1alpha1.ReasonUnknown)
 	}
@@ -155,6 +168,7 @@ func (r *release) releaseAll(ctx context.Context, order tunnel.Order) error {
 		}
 		r.drop(o)
 	}
+	r.runner.callHeirs(r)
 	if len(failures) > 0 {
 		return r.failSync(ctx, order, failures[0], v1alpha1.ReasonApplyFailed)
 	}

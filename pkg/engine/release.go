@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/pkg/manifest"
 	"kumodo.io/convoy/pkg/tunnel"
 )
@@ -47,6 +48,7 @@ type release struct {
 	retryAt  time.Time
 	retries  int
 	carrying bool // an operation is under way
+	called   bool // meanwhile somebody let go of what it may have been refused
 	attempts attempts
 	resumed  bool // the order was under way when the last run ended
 	restored bool // the record was read
@@ -286,7 +288,7 @@ func (r *release) leave() { <-r.runner.slots }
 func (r *release) carryOut(ctx context.Context) {
 	r.mu.Lock()
 	order := r.order
-	r.retryAt, r.carrying = time.Time{}, true
+	r.retryAt, r.carrying, r.called = time.Time{}, true, false
 	r.mu.Unlock()
 	defer func() {
 		r.mu.Lock()
@@ -337,6 +339,9 @@ func (r *release) carryOut(ctx context.Context) {
 		r.giveUpLocked()
 		log.Info("operation failed, and is not tried again", "verb", order.Verb, "attempts", r.attempts.failed, "error", err.Error())
 		return
+	}
+	if r.called && r.finding.Reason == v1alpha1.ReasonOwnedByOther {
+		pause = 0
 	}
 	r.retryAt = r.now().Add(pause)
 	log.Info("operation failed, will be tried again", "verb", order.Verb, "after", pause, "reason", r.finding.Reason, "error", err.Error())

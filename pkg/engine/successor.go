@@ -100,10 +100,11 @@ func (rn *Runner) refusedByMark() []*release {
 }
 
 // againNow brings the next attempt forward of a Release that was refused objects of
-// others.
+// others, or is about to be.
 func (r *release) againNow() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.called = r.called || r.carrying
 	if r.finding.Reason == v1alpha1.ReasonOwnedByOther && !r.retryAt.IsZero() {
 		r.retryAt = r.now()
 		r.wakeLocked()
