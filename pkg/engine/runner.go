@@ -295,8 +295,11 @@ func (rn *Runner) all() []*release {
 func (rn *Runner) Head(head tunnel.Head, orders map[string]int64) {
 	refused := rn.refusedByMark()
 	forgotten := 0
-	for uid := range rn.Have() {
-		if _, known := orders[uid]; !known {
+	for _, r := range rn.all() {
+		r.mu.Lock()
+		held := r.order.Sequence > 0
+		r.mu.Unlock()
+		if _, known := orders[r.uid]; held && !known {
 			forgotten++
 		}
 	}
