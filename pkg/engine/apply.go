@@ -62,6 +62,9 @@ func (r *release) applyItem(ctx context.Context, order tunnel.Order, p *plan, it
 				return err
 			}
 		}
+		if !it.found && r.spentItem(ctx, order, p, it, o, content) {
+			return nil
+		}
 		if it.replace && it.found {
 			if err := r.carryNumber(ctx, p, it, content); err != nil {
 				return err
@@ -76,6 +79,9 @@ func (r *release) applyItem(ctx context.Context, order tunnel.Order, p *plan, it
 				return err
 			}
 			continue
+		}
+		if err := r.adoptItem(ctx, it, o); err != nil {
+			return err
 		}
 		if it.takeOver {
 			if err := r.takeOver(ctx, it); err != nil {
@@ -155,6 +161,9 @@ func (r *release) applyDone(p *plan, it *item, o *object, live map[string]any, c
 func (r *release) restoreFirst(ctx context.Context, o *object, it *item) error {
 	r.mu.Lock()
 	due := o.drifted() && !o.missing && o.render != nil && o.digest != it.digest
+	if o.other != "" && it.checked && !it.marked && it.uid == o.other {
+		due = false // what is there is not what we applied
+	}
 	gone := o.entryGone
 	resumed := r.resumed
 	moves := o.res != it.res

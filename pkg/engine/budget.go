@@ -37,7 +37,7 @@ func (r *release) withinBudget(ctx context.Context, order tunnel.Order, stale []
 	var counted []*object
 	for _, o := range stale {
 		// What is let through already, gone, never was there or stays anyway costs nothing.
-		if o.leaving != nil || o.missing || (!o.applied && o.uid == "") || keeps[o] != "" || rules.kept(o.id, nil, o.created) != "" {
+		if o.leaving != nil || o.missing || o.isAdopted(o.uid) || (!o.applied && o.uid == "") || keeps[o] != "" || rules.kept(o.id, nil, o.created) != "" {
 			continue
 		}
 		counted = append(counted, o)

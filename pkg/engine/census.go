@@ -31,6 +31,7 @@ func (r *release) stranger(ctx context.Context, namespace string) (string, error
 	if err != nil {
 		return "", err
 	}
+	adopted := r.adoptedUIDs()
 	kinds := make(map[schema.GroupKind]bool, len(resources))
 	for _, res := range resources {
 		kinds[schema.GroupKind{Group: res.group, Kind: res.kind}] = true
@@ -55,7 +56,7 @@ func (r *release) stranger(ctx context.Context, namespace string) (string, error
 				return "", fmt.Errorf("decode list of %s: %w", res.plural, err)
 			}
 			for i := range page.Items {
-				if item := &page.Items[i].ObjectMeta; r.strange(res, item, kinds) {
+				if item := &page.Items[i].ObjectMeta; adopted[string(item.UID)] && item.DeletionTimestamp == nil || r.strange(res, item, kinds) {
 					return manifest.Identity{Group: res.group, Kind: res.kind, Namespace: namespace, Name: item.Name}.String(), nil
 				}
 			}

@@ -257,7 +257,7 @@ func (r *release) deleteOne(ctx context.Context, d *deletion) (gone bool, err er
 	}
 	d.holds = heldByOthers(m.Finalizers)
 	r.mu.Lock()
-	uid, created := o.uid, o.created
+	uid, created, adopted := o.uid, o.created, o.isAdopted(m.UID)
 	r.mu.Unlock()
 	if !r.mine(uid, m) {
 		// Not the object that we applied, or no longer ours: none of our business.
@@ -273,6 +273,9 @@ func (r *release) deleteOne(ctx context.Context, d *deletion) (gone bool, err er
 		}
 		r.terminating(o, d.why, m)
 		return false, nil
+	}
+	if adopted {
+		return r.keep(ctx, o, madeByOthers)
 	}
 	if keep := d.rules.kept(o.id, m.Annotations, created); keep != "" {
 		return r.keep(ctx, o, keep)

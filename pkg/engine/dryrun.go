@@ -44,7 +44,7 @@ func (r *release) dryRun(ctx context.Context, order tunnel.Order, p *plan) error
 	r.mu.Lock()
 	for _, it := range p.items {
 		o := r.objects[it.id]
-		if o != nil && o.inSync() && o.digest == it.digest && o.res == it.res && it.res != nil && !o.orphaned && !p.moved(o) {
+		if o != nil && o.inSync() && o.digest == it.digest && o.res == it.res && it.res != nil && !o.orphaned && !p.moved(o) && !(o.spent() && o.anew(order)) {
 			it.unchanged = true
 		}
 	}
@@ -287,7 +287,7 @@ func (r *release) mayForce(ctx context.Context, order tunnel.Order, it *item, co
 	var render *Render
 	var line int32
 	var digest string
-	if o != nil {
+	if o != nil && (it.marked || o.uid == it.uid) { // else it is not what we applied
 		render, line, digest = o.render, o.line, o.digest
 	}
 	r.mu.Unlock()

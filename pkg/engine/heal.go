@@ -151,6 +151,10 @@ func (r *release) problemOf(o *object, err error) *problem {
 	if errors.As(err, &owned) {
 		return &problem{reason: exceptionOwned, message: owned.Error()}
 	}
+	var fields *conflictError
+	if errors.As(err, &fields) {
+		return &problem{reason: exceptionConflict, message: clip("cannot be repaired: "+err.Error(), maxMessage)}
+	}
 	var compared *compareError
 	if errors.As(err, &compared) {
 		return &problem{
@@ -214,11 +218,17 @@ func (r *release) repair(ctx context.Context, o *object, live map[string]any, ho
 			r.drop(o)
 			return repaired{}, nil
 		}
+		if r.endedAway(ctx, o, res, content) {
+			return repaired{}, nil
+		}
 		return r.makeAgain(ctx, o, *res, content, namespace)
 	}
 	if owner := ownerOf(live); owner != "" && owner != r.marks.owner {
 		r.observe(o, live)
 		return repaired{}, r.runner.ownedByOther(owner)
+	}
+	if r.replaced(o, metaText(live, "uid"), ownerOf(live)) {
+		return r.takeReplaced(ctx, o, content, live, how)
 	}
 	if metaText(live, "deletionTimestamp") != "" {
 		// It is on its way out; when it is gone it is made again.

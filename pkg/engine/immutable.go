@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/pkg/manifest"
 	"kumodo.io/convoy/pkg/tunnel"
 )
@@ -199,6 +200,12 @@ func (r *release) annotatedToStay(ctx context.Context, it *item, content map[str
 	o := r.object(it.id)
 	if o == nil {
 		return "", nil
+	}
+	r.mu.Lock()
+	others := o.isAdopted(m.UID)
+	r.mu.Unlock()
+	if others || r.replaced(o, m.UID, m.Annotations[v1alpha1.AnnotationOwner]) {
+		return "that " + madeByOthers, nil
 	}
 	rendered, err := r.renderedKeeps(ctx, []*object{o}, rules)
 	if err != nil || rendered[o] == "" {

@@ -36,6 +36,11 @@ type object struct {
 	created   bool // it did not exist before it was first applied
 	orphaned  bool
 	held      bool // by a finalizer that the cluster does not lift itself
+	// adopted is the UID of one that somebody else made in its place, and that was only
+	// taken over: it is never deleted.
+	adopted string
+	// ended is set when it was seen to have ended, and may go then.
+	ended *ended
 	// leaving: it was let through to be deleted, and is not repaired any more.
 	leaving *leaving
 	health  health
@@ -73,11 +78,14 @@ type problem struct {
 
 // drifted says whether an applied object is not as it was after our last apply.
 func (o *object) drifted() bool {
-	return o.applied && o.leaving == nil && o.foreign == "" && o.seen && (o.missing || o.entryGone || o.other != "" || o.live != o.want)
+	return o.applied && o.leaving == nil && o.foreign == "" && o.seen && !o.spent() && (o.missing || o.entryGone || o.other != "" || o.live != o.want)
 }
 
-// inSync says whether an object was seen as we applied it.
+// inSync says whether an object was seen as we applied it, or as it ended.
 func (o *object) inSync() bool {
+	if o.spent() {
+		return o.applied && o.seen
+	}
 	return o.applied && o.seen && !o.missing && !o.entryGone && o.other == "" && o.foreign == "" && o.live == o.want
 }
 

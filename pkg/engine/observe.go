@@ -15,6 +15,7 @@ func (r *release) observe(o *object, live map[string]any) {
 		return
 	}
 	verdict := r.judge(live)
+	end, deleting := endOf(o.id, live, annotationTexts(live), verdict), metaText(live, "deletionTimestamp") != ""
 	t := r.sparedOf(o, live)
 	p, entry := project(live, t)
 	uid, rv := metaText(live, "uid"), parseVersion(metaText(live, "resourceVersion"))
@@ -34,6 +35,10 @@ func (r *release) observe(o *object, live map[string]any) {
 	}
 	before := o.view()
 	o.notice(uid)
+	r.endLocked(o, uid, end, deleting)
+	if deleting && o.other == "" && o.over() {
+		verdict = o.ended.verdict(false)
+	}
 	o.rv, o.seen, o.missing = rv, true, false
 	o.live, o.entryGone, o.unsure = p, !entry, t.unsure
 	o.held = finalized(live)
@@ -60,8 +65,7 @@ func (r *release) vanished(o *object, uid string, rv uint64) {
 	}
 	before := o.view()
 	o.seen, o.missing, o.entryGone = true, true, false
-	r.roughenLocked(o)
-	o.health, o.why = progressing, "does not exist"
+	r.goneLocked(o)
 	if rv != 0 {
 		o.rv = rv
 	}
@@ -88,6 +92,9 @@ func (r *release) accept(o *object, live map[string]any) {
 			r.inventoryNew, r.inventorySent = true, 0 // what was told names an object that is gone
 		}
 		o.uid = uid
+		if !o.isAdopted(uid) {
+			o.adopted = ""
+		}
 	}
 	if newer {
 		o.other, o.rv, o.seen, o.missing = "", rv, true, false

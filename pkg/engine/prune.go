@@ -83,8 +83,8 @@ func (r *release) disown(stale []*object) (news bool) {
 	defer r.mu.Unlock()
 	r.liftLocked()
 	for _, o := range stale {
-		if !o.applied && o.uid == "" {
-			r.dropLocked(o) // only ever intended
+		if !o.applied && o.uid == "" || o.spent() {
+			r.dropLocked(o) // only ever intended, or done with
 			continue
 		}
 		before := o.view()

@@ -80,6 +80,10 @@ type Entry struct {
 	// State is its health when it is not Healthy, and Since when it is so.
 	State string    `json:"state,omitempty"`
 	Since time.Time `json:"since,omitzero"`
+	// Adopted is the UID of an object that somebody else made, and that is never deleted.
+	Adopted string `json:"adopted,omitempty"`
+	// Ended: it was seen to have ended, well or badly, and may be gone since.
+	Ended string `json:"ended,omitempty"`
 	// Leaving: it was let through to be deleted.
 	Leaving bool `json:"leaving,omitempty"`
 }

@@ -137,7 +137,7 @@ func (r *release) tallyLocked(out *tunnel.Report) tally {
 		if o.applied {
 			s.applied++
 		}
-		if o.applied && o.render != nil && o.render.Objects.Digest == render && !o.missing {
+		if o.applied && o.render != nil && o.render.Objects.Digest == render && o.there() {
 			out.Counts.Applied++
 			s.ordered++
 		}
@@ -146,6 +146,9 @@ func (r *release) tallyLocked(out *tunnel.Report) tally {
 			continue
 		}
 		if _, known := r.problems[id]; known {
+			if o.drifted() && o.problem != nil {
+				s.stuck++ // that it cannot be repaired is told too
+			}
 			continue
 		}
 		if s.addLocked(r, o, add) {
@@ -305,6 +308,10 @@ func (r *release) save(ctx context.Context) error {
 		e := Entry{
 			Identity: o.id, Version: o.version, Wave: o.wave, Line: int(o.line), Digest: o.digest,
 			UID: o.uid, Created: o.created, Orphaned: o.orphaned, Leaving: o.leaving != nil, Scaling: o.scaling.String(),
+		}
+		e.Adopted = o.adopted
+		if o.over() {
+			e.Ended = o.ended.String()
 		}
 		if o.applied {
 			e.Hash = o.want.String()

@@ -115,6 +115,10 @@ func (r *release) restoreLocked(record *Record) {
 		if e.Leaving {
 			o.leaving = &leaving{since: r.now()}
 		}
+		o.adopted = e.Adopted
+		if e.Ended != "" {
+			o.ended = &ended{uid: e.UID, failed: e.Ended == endedFailed}
+		}
 		o.restoreState(e)
 		r.leaveNumberLocked(o, parseScaling(e.Scaling))
 		if want, ok := parseProjection(e.Hash); ok && o.render != nil {

@@ -362,6 +362,12 @@ func (w *watch) take(kind string, raw json.RawMessage) (string, error) {
 				return "", err
 			}
 			t.r.observe(t.o, object)
+		} else if mayEnd(t.o.id, raw) {
+			object, err := decode(raw)
+			if err != nil {
+				return "", err
+			}
+			t.r.lastState(t.o, object)
 		}
 		t.r.vanished(t.o, m.UID, parseVersion(m.ResourceVersion))
 	case "ADDED", "MODIFIED":

@@ -45,6 +45,10 @@ const (
 	// it leaves the render and when the Release is removed.
 	AnnotationPrune = "convoy.kumodo.io/prune"
 
+	// AnnotationOnce, "true" on an object, says that it is there to end: when it is
+	// healthy, or a Job or a Pod has ended, it may go, and is not made again for that.
+	AnnotationOnce = "convoy.kumodo.io/once"
+
 	// AnnotationConfirmDeletions confirms a held prune: <sequence>/<digest>/<time, RFC
 	// 3339>. The sync subresource writes it.
 	AnnotationConfirmDeletions = "convoy.kumodo.io/confirm-deletions"
