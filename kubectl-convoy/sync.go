@@ -42,7 +42,9 @@ func newSync(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOSt
 changed. With --force it is fetched, rendered and applied again although nothing
 changed, and its hooks run again. With --confirm-deletions the deletions are carried
 out that the last sync holds, being more than the budget; they are told before, and no
-others are confirmed. That holds for an hour and needs the verb confirm on releases.`,
+others are confirmed. That holds for an hour and needs the verb confirm on releases.
+With --wait it ends when the Release is ready, or fails when the sync has: where
+syncPolicy.retry.limit leaves attempts it waits for the last of them.`,
 		Example: `  # Sync and wait until it is ready
   kubectl convoy sync shop --wait --timeout 2m
 
@@ -164,12 +166,52 @@ func judge(release *corev1alpha1.Release, requestedAt string) progress {
 		return progress{text: say(ready), done: true}
 	case rendered.Status == metav1.ConditionFalse:
 		return progress{text: say(rendered), failed: true}
+	case applied.Status == metav1.ConditionFalse && retried(applied.Reason) && attempts(release) > 0 && !aborted(status):
+		return progress{text: fmt.Sprintf("%s (it is tried again, %d times at most)", say(applied), attempts(release))}
 	case applied.Status == metav1.ConditionFalse && ended(applied.Reason):
 		return progress{text: say(applied), failed: true}
+	case applied.Status == metav1.ConditionUnknown && failed(status):
+		return progress{text: fmt.Sprintf("%s (an attempt failed, it is tried again: %s)", say(applied), status.LastOperation.Message)}
 	case applied.Status != metav1.ConditionTrue:
 		return progress{text: say(applied)}
+	case failed(status):
+		// All is applied, and what had to follow did not in time: nothing tries again.
+		return progress{text: fmt.Sprintf("%s %s: %s", status.LastOperation.Type, status.LastOperation.Phase, status.LastOperation.Message), failed: true}
 	default:
 		return progress{text: say(ready)}
+	}
+}
+
+// failed says whether the last operation is the sync of the order that stands now, and
+// did not succeed.
+func failed(status *corev1alpha1.ReleaseStatus) bool {
+	last := status.LastOperation
+	return last != nil && last.Type == corev1alpha1.OperationSync && last.Sequence == status.Sequence &&
+		(last.Phase == corev1alpha1.PhaseFailed || last.Phase == corev1alpha1.PhaseAborted)
+}
+
+// aborted says whether a person ended that sync.
+func aborted(status *corev1alpha1.ReleaseStatus) bool {
+	return failed(status) && status.LastOperation.Phase == corev1alpha1.PhaseAborted
+}
+
+// attempts is how often a sync that failed is tried again, where that has an end; 0: not at
+// all, or until somebody mends what is wrong.
+func attempts(release *corev1alpha1.Release) int32 {
+	if limit := release.Spec.SyncPolicy.Retry.Limit; limit != nil {
+		return *limit
+	}
+	return 0
+}
+
+// retried says whether the agent tries again by itself what ended for a reason.
+func retried(reason string) bool {
+	switch reason {
+	case corev1alpha1.ReasonDryRunFailed, corev1alpha1.ReasonApplyFailed, corev1alpha1.ReasonConflict, corev1alpha1.ReasonOwnedByOther,
+		corev1alpha1.ReasonDeadline, corev1alpha1.ReasonPruneFailed, corev1alpha1.ReasonHookFailed:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -36,6 +36,41 @@ var (
 	progressing = condition(corev1alpha1.ConditionApplied, metav1.ConditionUnknown, corev1alpha1.ReasonProgressing, "wave 1")
 )
 
+var (
+	done     = condition(corev1alpha1.ConditionApplied, metav1.ConditionTrue, corev1alpha1.ReasonApplied, "")
+	rejected = condition(corev1alpha1.ConditionApplied, metav1.ConditionFalse, corev1alpha1.ReasonDryRunFailed, "Deployment shop/web: rejected")
+)
+
+// operated is a Release of order 7 whose last operation was for the given order.
+func operated(release corev1alpha1.Release, phase string, sequence int64) corev1alpha1.Release {
+	release.Status.Sequence = 7
+	release.Status.LastOperation = &corev1alpha1.Operation{
+		Type: corev1alpha1.OperationSync, Phase: phase, Sequence: sequence, Message: "after 5m0s still waiting for Deployment shop/web",
+	}
+	return release
+}
+
+func limited(release corev1alpha1.Release, limit int32) corev1alpha1.Release {
+	release.Spec.SyncPolicy.Retry = corev1alpha1.RetryPolicy{Limit: &limit}
+	return release
+}
+
+func TestSyncWithWaitEndsWithWhatTheSyncFailedOf(t *testing.T) {
+	hub := newFakeHub(t)
+	hub.releases = []corev1alpha1.Release{
+		limited(operated(shop(requestedAt, rejected), corev1alpha1.PhaseFailed, 7), 1),
+		operated(shop(requestedAt, done), corev1alpha1.PhaseRunning, 7),
+		operated(shop(requestedAt, done), corev1alpha1.PhaseFailed, 7),
+	}
+	out, _, err := hub.run(t, "sync", "shop", "--wait")
+	if !errors.Is(err, errSyncFailed) || !strings.Contains(err.Error(), "Sync Failed: after 5m0s still waiting for Deployment shop/web") {
+		t.Errorf("got %v, want errSyncFailed that names the object", err)
+	}
+	if !strings.Contains(out, "rejected (it is tried again, 1 times at most)") {
+		t.Errorf("printed %q", out)
+	}
+}
+
 func TestSyncAsksOnceAndReturns(t *testing.T) {
 	hub := newFakeHub(t)
 	hub.releases = []corev1alpha1.Release{shop("")}
@@ -151,7 +186,16 @@ func TestJudgeReadsAStatus(t *testing.T) {
 		"applied but not healthy yet is not the end": {
 			shop(requestedAt, condition(corev1alpha1.ConditionApplied, metav1.ConditionTrue, corev1alpha1.ReasonApplied, "")), false, false,
 		},
-		"no condition at all is not the end": {shop(requestedAt), false, false},
+		"no condition at all is not the end":                       {shop(requestedAt), false, false},
+		"applied, and not healthy when the sync ended, is the end": {operated(shop(requestedAt, done), corev1alpha1.PhaseFailed, 7), false, true},
+		"a sync that still runs is not the end":                    {operated(shop(requestedAt, done), corev1alpha1.PhaseRunning, 7), false, false},
+		"a failed sync of an older order is not the end":           {operated(shop(requestedAt, done), corev1alpha1.PhaseFailed, 6), false, false},
+		"an attempt that could not be made is not the end":         {operated(shop(requestedAt, progressing), corev1alpha1.PhaseFailed, 7), false, false},
+		"a failure that is tried again a few times is not the end": {limited(operated(shop(requestedAt, rejected), corev1alpha1.PhaseFailed, 7), 3), false, false},
+		"one that is not tried again is the end":                   {limited(operated(shop(requestedAt, rejected), corev1alpha1.PhaseFailed, 7), 0), false, true},
+		"one that a person aborted is the end":                     {limited(operated(shop(requestedAt, rejected), corev1alpha1.PhaseAborted, 7), 3), false, true},
+		"the end of all attempts is the end": {limited(operated(shop(requestedAt,
+			condition(corev1alpha1.ConditionApplied, metav1.ConditionFalse, corev1alpha1.ReasonRetriesEnded, "")), corev1alpha1.PhaseFailed, 7), 3), false, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
