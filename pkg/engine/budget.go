@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/pkg/tunnel"
 )
@@ -27,7 +30,13 @@ func limitOf(budget *tunnel.DeletionBudget, total int) int {
 
 // withinBudget says nil when objects may be deleted, and otherwise what to tell.
 func (r *release) withinBudget(ctx context.Context, order tunnel.Order, stale []*object, rules deleteRules) (*tunnel.HeldPrune, error) {
+	r.mu.Lock()
+	r.heldMoved = false
+	r.mu.Unlock()
 	keeps, err := r.renderedKeeps(ctx, stale, rules)
+	if err == nil {
+		err = r.lookAtUnseen(ctx, stale, rules)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +46,7 @@ func (r *release) withinBudget(ctx context.Context, order tunnel.Order, stale []
 	var counted []*object
 	for _, o := range stale {
 		// What is let through already, gone, never was there or stays anyway costs nothing.
-		if o.leaving != nil || o.missing || o.isAdopted(o.uid) || (!o.applied && o.uid == "") || keeps[o] != "" || rules.kept(o.id, nil, o.created) != "" {
+		if o.leaving != nil || o.missing || o.stays || o.isAdopted(o.uid) || (!o.applied && o.uid == "") || keeps[o] != "" || rules.kept(o.id, nil, o.created) != "" {
 			continue
 		}
 		counted = append(counted, o)
@@ -65,6 +74,61 @@ func (r *release) withinBudget(ctx context.Context, order tunnel.Order, stale []
 		held.Since = r.held.Since
 	}
 	return held, nil
+}
+
+// lookAtUnseen finds out which objects are annotated to be kept where they live, of those
+// that no watch has shown in this run.
+func (r *release) lookAtUnseen(ctx context.Context, stale []*object, rules deleteRules) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxParallel)
+	for _, o := range stale {
+		r.mu.Lock()
+		unseen := !o.seen && o.uid != "" && o.leaving == nil
+		r.mu.Unlock()
+		if !unseen {
+			continue
+		}
+		group.Go(func() error {
+			res, err := r.resource(ctx, o)
+			if err != nil {
+				if kindGone(err) {
+					return nil
+				}
+				return err
+			}
+			m, err := r.runner.target.look(ctx, res, o.id.Namespace, o.id.Name)
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if !o.seen {
+				o.stays = rules.annotated(m.Annotations) != ""
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// staysLocked takes in whether an annotation on an object keeps it. A list of deletions
+// that wait is made anew when that changes.
+func (r *release) staysLocked(o *object, stays bool) {
+	if o.stays == stays {
+		return
+	}
+	o.stays = stays
+	if r.held == nil {
+		return
+	}
+	r.heldMoved = true
+	if !r.carrying && !r.retryAt.IsZero() {
+		r.retryAt = r.now()
+		r.wakeLocked()
+	}
 }
 
 // lastTotal is the number of objects of the render that was applied in full last; 0

@@ -36,6 +36,8 @@ type object struct {
 	created   bool // it did not exist before it was first applied
 	orphaned  bool
 	held      bool // by a finalizer that the cluster does not lift itself
+	// stays: an annotation on it, as it was seen last, keeps it when it leaves the render.
+	stays bool
 	// adopted is the UID of one that somebody else made in its place, and that was only
 	// taken over: it is never deleted.
 	adopted string

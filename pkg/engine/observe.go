@@ -15,7 +15,9 @@ func (r *release) observe(o *object, live map[string]any) {
 		return
 	}
 	verdict := r.judge(live)
-	end, deleting := endOf(o.id, live, annotationTexts(live), verdict), metaText(live, "deletionTimestamp") != ""
+	annotations := annotationTexts(live)
+	end, deleting := endOf(o.id, live, annotations, verdict), metaText(live, "deletionTimestamp") != ""
+	stays := deleteRules{}.annotated(annotations) != ""
 	t := r.sparedOf(o, live)
 	p, entry := project(live, t)
 	uid, rv := metaText(live, "uid"), parseVersion(metaText(live, "resourceVersion"))
@@ -43,6 +45,7 @@ func (r *release) observe(o *object, live map[string]any) {
 	o.live, o.entryGone, o.unsure = p, !entry, t.unsure
 	o.held = finalized(live)
 	r.tellLocked(o, verdict, generationOf(live), now)
+	r.staysLocked(o, stays)
 	o.foreign = ""
 	if owner != "" && owner != r.marks.owner {
 		o.foreign = owner

@@ -94,6 +94,7 @@ type release struct {
 	refused    int64
 	done       bool
 	held       *tunnel.HeldPrune // deletions that wait to be confirmed
+	heldMoved  bool              // what keeps some of them has changed since
 
 	dirty       bool
 	reportedAt  time.Time
@@ -341,6 +342,9 @@ func (r *release) carryOut(ctx context.Context) {
 		return
 	}
 	if r.called && r.finding.Reason == v1alpha1.ReasonOwnedByOther {
+		pause = 0
+	}
+	if isHeld(err) && r.heldMoved {
 		pause = 0
 	}
 	r.retryAt = r.now().Add(pause)
