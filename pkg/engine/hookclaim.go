@@ -82,6 +82,9 @@ func (r *release) former(id manifest.Identity, uid string) bool {
 	if o := r.objects[id]; o != nil && o.uid == uid && o.created {
 		return true
 	}
+	if f := r.formerLocked(id); f != nil && f.UID == uid && f.Created {
+		return true
+	}
 	for _, run := range r.runs {
 		if run.Identity == id && uid != "" && run.Former == uid {
 			return true
@@ -90,11 +93,24 @@ func (r *release) former(id manifest.Identity, uid string) bool {
 	return false
 }
 
+// formerLocked is what is known of an object that was let go for a hook; nil: nothing.
+func (r *release) formerLocked(id manifest.Identity) *Former {
+	for i := range r.formers {
+		if r.formers[i].Identity == id && r.formers[i].UID != "" {
+			return &r.formers[i]
+		}
+	}
+	return nil
+}
+
 // stoodBefore says whether this Release has applied an object that it did not make.
 func (r *release) stoodBefore(id manifest.Identity, uid string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if o := r.objects[id]; o != nil && o.uid == uid {
+		return true
+	}
+	if f := r.formerLocked(id); f != nil && f.UID == uid {
 		return true
 	}
 	for _, run := range r.runs {

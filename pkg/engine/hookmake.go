@@ -171,13 +171,19 @@ func (r *release) letGo(ctx context.Context, run *HookRun, seen *object) error {
 	return r.save(ctx)
 }
 
-// letGoAll does so for all hooks of a plan, before what left the render is pruned.
+// letGoAll does so for all hooks of a plan, after what left the render was pruned. Those
+// that have not run yet, or never do, must know them again when they do.
 func (r *release) letGoAll(p *plan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	var formers []Former
 	for _, h := range p.hooks {
 		if o := r.objects[h.id]; o != nil {
+			formers = append(formers, Former{Identity: h.id, UID: o.uid, Created: o.created})
 			r.dropLocked(o)
+		} else if f := r.formerLocked(h.id); f != nil {
+			formers = append(formers, *f)
 		}
 	}
+	r.formers = formers
 }

@@ -19,6 +19,17 @@ type Hooks struct {
 	Round *HookRound `json:"round,omitempty"`
 	// Runs, oldest first.
 	Runs []HookRun `json:"runs,omitempty"`
+	// Formers are objects of the Release that hooks of the render stand for now.
+	Formers []Former `json:"formers,omitempty"`
+}
+
+// Former is an object that was applied by this Release before it became a hook, of which
+// no run may be known yet.
+type Former struct {
+	manifest.Identity
+	UID string `json:"uid"`
+	// Created: it did not exist before it was first applied.
+	Created bool `json:"created,omitempty"`
 }
 
 // HookRound is one way through the phases: of one render that is applied, or of the
@@ -89,10 +100,10 @@ func (run *HookRun) passed() bool { return run.State == runDone || run.State == 
 
 // hooksLocked is what a record is to keep; nil: nothing.
 func (r *release) hooksLocked() *Hooks {
-	if r.round == nil && len(r.runs) == 0 {
+	if r.round == nil && len(r.runs) == 0 && len(r.formers) == 0 {
 		return nil
 	}
-	out := &Hooks{Runs: make([]HookRun, 0, len(r.runs))}
+	out := &Hooks{Runs: make([]HookRun, 0, len(r.runs)), Formers: slices.Clone(r.formers)}
 	if r.round != nil {
 		round := *r.round
 		out.Round = &round
@@ -105,11 +116,11 @@ func (r *release) hooksLocked() *Hooks {
 
 // restoreHooksLocked takes in what a record kept.
 func (r *release) restoreHooksLocked(h *Hooks) {
-	r.round, r.runs = nil, nil
+	r.round, r.runs, r.formers = nil, nil, nil
 	if h == nil {
 		return
 	}
-	r.round = h.Round
+	r.round, r.formers = h.Round, h.Formers
 	for i := range h.Runs {
 		run := h.Runs[i]
 		r.runs = append(r.runs, &run)

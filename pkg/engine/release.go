@@ -67,8 +67,9 @@ type release struct {
 	total    int // objects in the wanted render
 	// round is the way through the hooks' phases that is under way or was last; nil: none.
 	// runs of hooks, oldest first, each changed under mu only.
-	round *HookRound
-	runs  []*HookRun
+	round   *HookRound
+	runs    []*HookRun
+	formers []Former // of hooks of the render applied last
 	// A hook that failed before a restart rests until then, for the order of that
 	// sequence.
 	restUntil time.Time

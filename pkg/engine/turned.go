@@ -15,13 +15,14 @@ var hookAnnotations = []string{v1alpha1.AnnotationHook, "helm.sh/hook", "argocd.
 
 // refuseTurned refuses hooks that were ordinary objects of the Release before: as a
 // hook such an object would be deleted to be made anew, or be in nobody's care any
-// more, and neither is what an annotation may do to a workload. Jobs and Pods are work
-// that ends, and what is kept stays; what was called a hook when it was applied has
-// only found somebody who knows what that is.
+// more, and neither is what an annotation may do to a workload. Jobs, and Pods that end,
+// are work that is done once: they are made anew when the hook runs. What is kept stays,
+// and is changed where it is. What was called a hook when it was applied has only found
+// somebody who knows what that is.
 func (r *release) refuseTurned(ctx context.Context, p *plan) error {
 	for _, h := range p.hooks {
 		o := r.object(h.id)
-		if o == nil || isRun(h.id) || h.keep {
+		if o == nil || h.id.Kind == "Job" && isRun(h.id) || h.keep {
 			continue
 		}
 		r.mu.Lock()
@@ -37,12 +38,18 @@ func (r *release) refuseTurned(ctx context.Context, p *plan) error {
 		if err != nil {
 			return err
 		}
-		if !calledHook(annotationTexts(content)) {
-			h.fail(rejected, exceptionRejected, "is an object of this Release, and as a hook it would be deleted and made anew: "+
+		if !calledHook(annotationTexts(content)) && !(isRun(h.id) && ends(content)) {
+			h.fail(rejected, exceptionRejected, "is an object of this Release, and as a hook it would be deleted and made anew, or be in nobody's care: "+
 				"give the hook another name, or let the object leave the render first")
 		}
 	}
 	return nil
+}
+
+// ends says whether a Pod is one that ends by itself.
+func ends(pod map[string]any) bool {
+	spec, ok := pod["spec"].(map[string]any)
+	return ok && (text(spec["restartPolicy"]) == "Never" || text(spec["restartPolicy"]) == "OnFailure")
 }
 
 // calledHook says whether annotations name a phase to run in. Argo CD's Sync names

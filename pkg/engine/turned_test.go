@@ -4,6 +4,17 @@ package engine
 
 import "testing"
 
+func TestAPodThatIsStartedAgainForEverIsAWorkload(t *testing.T) {
+	for policy, want := range map[string]bool{"Never": true, "OnFailure": true, "Always": false, "": false} {
+		if got := ends(map[string]any{"spec": map[string]any{"restartPolicy": policy}}); got != want {
+			t.Errorf("restartPolicy %q: %v", policy, got)
+		}
+	}
+	if ends(nil) || ends(map[string]any{"spec": map[string]any{}}) {
+		t.Error("one that says nothing is started again")
+	}
+}
+
 func TestOnlyWhatNamedAPhaseWasCalledAHookBefore(t *testing.T) {
 	for name, test := range map[string]struct {
 		annotations map[string]string
