@@ -14,23 +14,45 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/util/csaupgrade"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
-// clientSideManagers are the names under which kubectl's client-side apply owns
-// fields. When an object is adopted, they become ours.
+// clientSideManagers are the names under which kubectl owns the fields of what it made
+// from a file. When an object is adopted, they become ours.
 var clientSideManagers = sets.New("kubectl-client-side-apply", "kubectl-create", "kubectl-replace")
+
+// helmManager is the name under which Helm owns the fields of what it made, where it
+// does not apply at the server. A release of it may be in use: its place is taken only
+// where conflicts are forced.
+const helmManager = "helm"
+
+// lastApplied is where clients that apply by themselves keep what they applied. Who owns
+// it is such a client, whatever its name.
+var lastApplied = []string{"f:metadata", "f:annotations", "f:kubectl.kubernetes.io/last-applied-configuration"}
 
 // beforeFirst is the manager that the server makes up for an object that had no
 // managedFields when it was first applied. It would keep every field for ever.
 const beforeFirst = "before-first-apply"
 
-func hasClientSide(live map[string]any) bool {
+// clientSide says whether a manager is such a client.
+func clientSide(e managerEntry, forced bool) bool {
+	if e.applied || e.subresource != "" {
+		return false
+	}
+	if clientSideManagers.Has(e.manager) {
+		return true
+	}
+	keeps := owns(e.fields, lastApplied)
+	return keeps && (forced || e.manager == beforeFirst) || forced && e.manager == helmManager
+}
+
+// takesOver says whether fields of an object are to be taken over: when it is adopted,
+// or where only its adoption made them somebody's.
+func takesOver(live map[string]any, adopted, forced bool) bool {
 	for _, e := range managers(live) {
-		if !e.applied && clientSideManagers.Has(e.manager) {
+		if clientSide(e, forced) && (adopted || e.manager == beforeFirst) {
 			return true
 		}
 	}
@@ -54,6 +76,8 @@ func (r *release) applyItem(ctx context.Context, order tunnel.Order, p *plan, it
 		return err
 	}
 	may := r.mayLeave(it.id, content)
+	it.claim.forced = order.Policy.ForceConflicts
+	mended := false
 	for race := 0; race < maxRaces; race++ {
 		var err error
 		if !it.checked {
@@ -83,8 +107,8 @@ func (r *release) applyItem(ctx context.Context, order tunnel.Order, p *plan, it
 		if err := r.adoptItem(ctx, it, o); err != nil {
 			return err
 		}
-		if it.takeOver {
-			if err := r.takeOver(ctx, it); err != nil {
+		if it.found && !it.claim.none() {
+			if err := r.takeOver(ctx, it, content); err != nil {
 				it.checked = false
 				if apierrors.IsConflict(err) {
 					continue
@@ -117,7 +141,17 @@ func (r *release) applyItem(ctx context.Context, order tunnel.Order, p *plan, it
 			it.force = true
 			continue
 		}
-		switch classify(err, p.around(it, order, changed, false)) {
+		c := classify(err, p.around(it, order, changed, false))
+		if c != raced && !mended && it.found && mendable(err) {
+			now, looked := r.look(ctx, it)
+			if looked != nil {
+				return looked
+			}
+			if mended, err = r.mend(ctx, it, content, now, err); mended {
+				continue
+			}
+		}
+		switch c {
 		case raced:
 			it.checked = false
 		case noNamespace:
@@ -186,30 +220,18 @@ func (r *release) restoreFirst(ctx context.Context, o *object, it *item) error {
 	return nil
 }
 
-// takeOver makes the fields that kubectl's client-side apply left ours, so that
-// those which the render lacks go away.
-func (r *release) takeOver(ctx context.Context, it *item) error {
+// takeOver makes the fields ours that kubectl's client-side apply left, and those that
+// stand beside fields of the render, so that what the render lacks goes away.
+func (r *release) takeOver(ctx context.Context, it *item, content map[string]any) error {
 	live, err := r.runner.target.get(ctx, *it.res, it.id.Namespace, it.id.Name)
 	if err != nil {
 		return err
 	}
-	object := &unstructured.Unstructured{Object: live}
-	if string(object.GetUID()) != it.uid {
-		return apierrors.NewConflict(groupResource(it.res), it.id.Name, errRaced)
-	}
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(object, clientSideManagers, v1alpha1.FieldManager)
-	if err != nil {
-		return fmt.Errorf("take fields over from kubectl: %w", err)
-	}
-	if patch == nil {
-		it.takeOver = false
-		return nil
-	}
-	m, err := r.runner.target.patch(ctx, *it.res, it.id.Namespace, it.id.Name, typeJSONPatch, patch)
+	version, err := r.stake(ctx, *it.res, it.id, it.uid, content, live, it.claim, r.rules().of(it.id, live).with(it.scaling))
 	if err != nil {
 		return err
 	}
-	it.rv, it.takeOver = m.ResourceVersion, false
+	it.rv, it.claim = version, claim{forced: it.claim.forced}
 	return nil
 }
 

@@ -67,6 +67,7 @@ const (
 	textDenied      = "denied the request"
 	textPolicy      = "denied request"
 	textTypedObject = "failed to create typed patch object"
+	textUndeclared  = "field not declared in schema"
 )
 
 // classify sorts the error of an apply or a dry run.
@@ -93,7 +94,7 @@ func classify(err error, s surroundings) class {
 	case st.Code == http.StatusTooManyRequests:
 		return cannotTell
 	case st.Code >= http.StatusInternalServerError:
-		if strings.Contains(st.Message, textTypedObject) {
+		if strings.Contains(st.Message, textTypedObject) || undeclared(st) {
 			return decided(s)
 		}
 		return cannotTell
@@ -198,6 +199,11 @@ func hasCause(st metav1.Status, t metav1.CauseType) bool {
 // explain shortens an error for a message. Values of a Secret never get into it: of
 // an invalid Secret only the fields are named.
 func explain(err error, secret bool) string {
+	var held *heldError
+	if errors.As(err, &held) {
+		hint := held.hint()
+		return clip(explain(held.cause, secret), maxMessage-len(hint)) + hint
+	}
 	var api apierrors.APIStatus
 	if !errors.As(err, &api) {
 		var silent *noAnswerError

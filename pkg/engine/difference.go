@@ -53,13 +53,16 @@ func (r *release) compare(ctx context.Context, o *object) ([]tunnel.Difference, 
 	if err != nil {
 		return nil, err
 	}
+	var differ []change
 	want, _, err := r.runner.target.apply(ctx, *res, o.id.Namespace, o.id.Name, body, true, true)
-	if err != nil {
+	if err == nil {
+		differ = changes(live, want, t)
+	} else if want, differ, _, err = r.mendLive(ctx, o, *res, content, live, t, err); err != nil {
 		return nil, err
 	}
 	hides := isSecret(o.id)
 	var found []tunnel.Difference
-	for _, c := range changes(live, want, t) {
+	for _, c := range differ {
 		found = append(found, c.shown(live, want, hides || sealedAt(masked, c.keys)))
 	}
 	return found, nil

@@ -119,6 +119,8 @@ func (r *release) try(ctx context.Context, order tunnel.Order, p *plan, it *item
 		it.fail(conflicting, exceptionConflict, fields.Error())
 	case c == invalid:
 		r.tryAnew(ctx, order, it, content, err)
+	case c == rejected && mendable(err):
+		r.tryRenewed(ctx, it, content, err)
 	case c == deferred:
 		it.class = deferred
 	case c == cannotTell, c == raced:
@@ -157,6 +159,7 @@ func (r *release) tryOnce(ctx context.Context, order tunnel.Order, p *plan, it *
 	if err := permit(order, it); err != nil {
 		return err
 	}
+	it.claim.forced = order.Policy.ForceConflicts
 	may, shaped := r.mayLeave(it.id, content), content
 	if may && r.hasApplied(it.id) {
 		var err error
@@ -244,7 +247,7 @@ func (r *release) recognize(it *item, live map[string]any) error {
 	}
 	it.checked, it.found, it.marked = true, true, owner != ""
 	it.uid, it.rv = metaText(live, "uid"), metaText(live, "resourceVersion")
-	it.takeOver = owner == "" && hasClientSide(live)
+	it.claim.takeOver = takesOver(live, owner == "", it.claim.forced)
 	if o := r.object(it.id); o != nil {
 		if owner == "" {
 			r.mu.Lock()
@@ -302,6 +305,6 @@ func (r *release) mayForce(ctx context.Context, order tunnel.Order, it *item, co
 		before = content
 	}
 	return unforced(conflicts, before, func(manager string) bool {
-		return it.takeOver && clientSideManagers.Has(manager)
+		return it.claim.takeOver && clientSideManagers.Has(manager) || manager == beforeFirst
 	})
 }

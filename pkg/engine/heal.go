@@ -246,7 +246,7 @@ func (r *release) repair(ctx context.Context, o *object, live map[string]any, ho
 	}
 	want, _, err := r.runner.target.apply(ctx, *res, o.id.Namespace, o.id.Name, body, true, true)
 	if err != nil {
-		return repaired{}, &compareError{err}
+		return r.repairMended(ctx, o, *res, content, live, t, err, how)
 	}
 	differ := changes(live, want, t)
 	lost := ownEntry(live) == nil

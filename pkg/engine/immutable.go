@@ -39,6 +39,14 @@ func (r *release) tryAnew(ctx context.Context, order tunnel.Order, it *item, con
 		it.fail(rejected, exceptionRejected, message)
 		return
 	}
+	mended, cause := r.mend(ctx, it, content, live, cause)
+	if mended {
+		return
+	}
+	if message = explain(cause, isSecret(it.id)); classify(cause, surroundings{dry: true}) == cannotTell {
+		it.fail(cannotTell, reasonOf(cause), message)
+		return
+	}
 	probe := it.id
 	probe.Name = probeName(it.id.Name)
 	anew := withoutHeld(it.id, content, live)
@@ -78,6 +86,23 @@ func (r *release) tryAnew(ctx context.Context, order tunnel.Order, it *item, con
 	default:
 		it.fail(invalid, exceptionImmutable, message)
 	}
+}
+
+// tryRenewed finds out whether an object that exists is refused only since our fields of
+// it are known by a version that lacks some of the render.
+func (r *release) tryRenewed(ctx context.Context, it *item, content map[string]any, cause error) {
+	live, err := r.look(ctx, it)
+	if err == nil && it.found {
+		var mended bool
+		if mended, err = r.mend(ctx, it, content, live, cause); mended {
+			return
+		}
+	}
+	if err != nil && classify(err, surroundings{dry: true}) == cannotTell {
+		it.fail(cannotTell, reasonOf(err), explain(err, isSecret(it.id)))
+		return
+	}
+	it.fail(rejected, exceptionRejected, explain(cause, isSecret(it.id)))
 }
 
 // withoutHeld is the content of a probe: of a Service without the addresses and ports of

@@ -35,9 +35,9 @@ type item struct {
 	from    *release // it passes to us from this one
 	marked  bool     // it had our mark, or that of whom it passes from, before this render
 
-	force     bool // conflicts are ours to win
-	takeOver  bool // fields of kubectl's client-side apply become ours first
-	replace   bool // an immutable field changes and the policy says to make it anew
+	force     bool  // conflicts are ours to win
+	claim     claim // fields that become ours first, as those of kubectl's client-side apply
+	replace   bool  // an immutable field changes and the policy says to make it anew
 	class     class
 	unchanged bool // nothing to do
 	// shaped: it was looked at for what is left to others; plain: that is nothing.
