@@ -46,9 +46,9 @@ const (
 	// small machines with what it deploys.
 	memoryLimit = 48 << 20
 	gcPercent   = 40
-	// trimGain bytes that can be given back are worth a collection once the agent has
-	// grown calm.
-	trimGain = 2 << 20
+	// trimAfter bytes that were allocated are worth a collection once the agent has grown
+	// calm; at rest that many are in a quarter of an hour or more.
+	trimAfter = 32 << 20
 	// headerTimeout of requests for metrics and probes, drainTimeout for their end.
 	headerTimeout = 5 * time.Second
 	drainTimeout  = 2 * time.Second
@@ -184,7 +184,7 @@ func (a *agent) run(ctx context.Context) error {
 	group.Go(func() error { return hub.Run(ctx) })
 	group.Go(func() error { return tokens.Run(ctx) })
 	group.Go(func() error {
-		return trim.New(trim.Options{Registerer: a.registry, MinGain: trimGain, Idle: secrets.Idle}).Run(ctx)
+		return trim.New(trim.Options{Registerer: a.registry, Work: trimAfter, Idle: secrets.Idle}).Run(ctx)
 	})
 	err = group.Wait()
 	if errors.Is(err, context.Canceled) {

@@ -13,8 +13,7 @@ const (
 	// no more than calmFloor, which scrapes and probes of a small process take.
 	calm      = 8
 	calmFloor = 1 << 20
-	// MinGain, where nothing else is said, and one gain-th of what is live, is what a trim
-	// has to promise.
+	// MinGain, and one gain-th of what is live, is what a trim has to promise.
 	MinGain = 16 << 20
 	gain    = 8
 )

@@ -18,8 +18,10 @@ import (
 type Options struct {
 	Clock      clock.WithTicker
 	Registerer prometheus.Registerer
-	// MinGain is how many bytes a trim has to promise at least; default: MinGain.
-	MinGain uint64
+	// Work is how many bytes a process has to have allocated since the last trim. 0: a trim
+	// has to promise MinGain instead, which leaves out what Idle lets go, and what is free
+	// between objects: in a small process that is the most.
+	Work uint64
 	// Idle is called before each: what is only kept to be used again is let go there.
 	Idle func()
 	// Read looks at the process, Free collects and gives back. Default: the runtime's.
@@ -49,9 +51,6 @@ func New(options Options) *Trimmer {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	if options.MinGain == 0 {
-		options.MinGain = MinGain
-	}
 	if options.Idle == nil {
 		options.Idle = func() {}
 	}
@@ -70,7 +69,7 @@ func (t *Trimmer) Run(ctx context.Context) error {
 	tick := t.options.Clock.NewTicker(Interval)
 	defer tick.Stop()
 	before := t.options.Read()
-	last := time.Time{}
+	last, trimmed := time.Time{}, uint64(0)
 	for {
 		select {
 		case <-ctx.Done():
@@ -78,7 +77,7 @@ func (t *Trimmer) Run(ctx context.Context) error {
 		case <-tick.C():
 		}
 		now := t.options.Read()
-		if t.due(before, now) && t.options.Clock.Since(last) >= Gap {
+		if t.due(before, now, trimmed) && t.options.Clock.Since(last) >= Gap {
 			last = t.options.Clock.Now()
 			t.options.Idle()
 			t.options.Free()
@@ -86,15 +85,22 @@ func (t *Trimmer) Run(ctx context.Context) error {
 			t.counters.freed.Add(float64(now.Spare))
 			log.V(1).Info("gave memory back", "live", now.Live, "spare", now.Spare)
 			now = t.options.Read()
+			trimmed = now.Allocated
 		}
 		before = now
 	}
 }
 
 // due tells whether a trim is worth its price: little was allocated between two
-// looks, and there is enough to give back.
-func (t *Trimmer) due(before, now Usage) bool {
-	return now.Allocated-before.Allocated <= max(calmFloor, now.Live/calm) && now.Spare >= max(t.options.MinGain, now.Live/gain)
+// looks, and there is enough to give back. trimmed is what was allocated until the last.
+func (t *Trimmer) due(before, now Usage, trimmed uint64) bool {
+	if now.Allocated-before.Allocated > max(calmFloor, now.Live/calm) {
+		return false
+	}
+	if t.options.Work > 0 {
+		return now.Allocated-trimmed >= t.options.Work
+	}
+	return now.Spare >= max(MinGain, now.Live/gain)
 }
 
 // free collects twice: pools let go of what they keep with the second collection.

@@ -21,21 +21,21 @@ const mib = 1 << 20
 func TestMemoryIsGivenBackWhenAProcessIsCalmAndHasEnoughOfIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		live, allocated, spare uint64
-		minGain                uint64
+		work, trimmed          uint64
 		want                   bool
 	}{
-		"calm after a busy time":               {400 * mib, 10 * mib, 300 * mib, 0, true},
-		"at work":                              {400 * mib, 100 * mib, 300 * mib, 0, false},
-		"calm, and little to give back":        {400 * mib, 10 * mib, 40 * mib, 0, false},
-		"a small hub, and little to give back": {20 * mib, mib, 10 * mib, 0, false},
-		"a small hub that was busy":            {20 * mib, mib, 20 * mib, 0, true},
-		"an agent after a busy time":           {3 * mib, mib, 4 * mib, 2 * mib, true},
-		"an agent at work":                     {3 * mib, 2 * mib, 4 * mib, 2 * mib, false},
-		"an agent, and little to give back":    {3 * mib, 0, mib, 2 * mib, false},
-		"a runtime that does not say anything": {0, 0, 0, 0, false},
+		"calm after a busy time":               {400 * mib, 10 * mib, 300 * mib, 0, 0, true},
+		"at work":                              {400 * mib, 100 * mib, 300 * mib, 0, 0, false},
+		"calm, and little to give back":        {400 * mib, 10 * mib, 40 * mib, 0, 0, false},
+		"a small hub, and little to give back": {20 * mib, mib, 10 * mib, 0, 0, false},
+		"a small hub that was busy":            {20 * mib, mib, 20 * mib, 0, 0, true},
+		"an agent after a busy time":           {3 * mib, mib, mib, 32 * mib, 969 * mib, true},
+		"an agent at work":                     {3 * mib, 2 * mib, 4 * mib, 32 * mib, 0, false},
+		"an agent that did little":             {3 * mib, 0, 4 * mib, 32 * mib, 969 * mib, false},
+		"a runtime that does not say anything": {0, 0, 0, 0, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := New(Options{MinGain: c.minGain}).due(Usage{Allocated: 1000 * mib}, Usage{Live: c.live, Allocated: 1000*mib + c.allocated, Spare: c.spare}); got != c.want {
+			if got := New(Options{Work: c.work}).due(Usage{Allocated: 1000 * mib}, Usage{Live: c.live, Allocated: 1000*mib + c.allocated, Spare: c.spare}, c.trimmed); got != c.want {
 				t.Errorf("got %v", got)
 			}
 		})
