@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+	toolswatch "k8s.io/client-go/tools/watch"
 
 	"kumodo.io/convoy/e2e/harness"
 	"kumodo.io/convoy/e2e/install"
@@ -69,13 +70,21 @@ func contentOf(ctx context.Context, b *bed, name string, counts []int) error {
 	return err
 }
 
-// watchAll opens a watch on a resource of the namespace from now on.
+// watchAll opens a watch on a resource of the namespace from now on. When the server
+// ends it, as it does with one that is read too slowly, it goes on from where it was.
 func watchAll(ctx context.Context, client dynamic.Interface, gvr schema.GroupVersionResource) (watch.Interface, error) {
 	list, err := client.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return nil, err
 	}
-	return client.Resource(gvr).Namespace(namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	return toolswatch.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), resource{client.Resource(gvr).Namespace(namespace)})
+}
+
+// resource is one as a watch asks for it.
+type resource struct{ dynamic.ResourceInterface }
+
+func (r resource) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	return r.Watch(ctx, options)
 }
 
 // await reads a watch until seen says that all is there, and gives the time of
