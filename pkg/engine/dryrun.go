@@ -108,6 +108,8 @@ func (r *release) try(ctx context.Context, order tunnel.Order, p *plan, it *item
 	var fields *conflictError
 	var outside *outsideError
 	var forbidden *forbiddenError
+	var collected *collectedError
+	var ends *endingError
 	switch {
 	case errors.As(err, &owned):
 		it.fail(rejected, exceptionOwned, owned.Error())
@@ -115,6 +117,10 @@ func (r *release) try(ctx context.Context, order tunnel.Order, p *plan, it *item
 		it.fail(rejected, exceptionRejected, outside.Error())
 	case errors.As(err, &forbidden):
 		it.fail(rejected, exceptionRejected, forbidden.Error())
+	case errors.As(err, &collected):
+		it.fail(rejected, exceptionRejected, collected.Error())
+	case errors.As(ofNamespace(err, it.id), &ends):
+		it.fail(cannotTell, exceptionTerminating, ends.Error())
 	case errors.As(err, &fields):
 		it.fail(conflicting, exceptionConflict, fields.Error())
 	case c == invalid:
@@ -196,6 +202,9 @@ func (r *release) tryOnce(ctx context.Context, order tunnel.Order, p *plan, it *
 		if !found {
 			it.checked, it.found, it.uid, it.rv = true, false, "", ""
 			return nil
+		}
+		if err := r.mayCollect(ctx, it, content); err != nil {
+			return err
 		}
 		if m.ResourceVersion != it.rv {
 			it.plain = false // it was another state that was looked at

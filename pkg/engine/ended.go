@@ -195,6 +195,9 @@ func (r *release) endedAway(ctx context.Context, o *object, res *resource, conte
 func (r *release) goneLocked(o *object) {
 	r.roughenLocked(o)
 	o.health, o.why = progressing, "does not exist"
+	if ns := r.objects[manifest.Identity{Kind: kindNamespace, Name: o.id.Namespace}]; ns != nil && ns.health == terminating {
+		o.why = fmt.Sprintf("does not exist, since namespace %q is being deleted", o.id.Namespace)
+	}
 	if o.over() {
 		v := o.ended.verdict(true)
 		o.health, o.why = v.State, v.Message

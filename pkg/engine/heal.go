@@ -70,6 +70,9 @@ func (r *release) heal(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		if how == repairAll && r.awaitsNamespace(o) {
+			continue
+		}
 		r.healOne(ctx, o, how)
 	}
 }
@@ -105,6 +108,10 @@ func (r *release) healOne(ctx context.Context, o *object, how repairing) {
 	if err != nil {
 		o.contest.next = now.Add(backoff(o.contest.slow, objectRetryMin, objectRetryMax))
 		o.contest.slow++
+		var ends *endingError
+		if errors.As(err, &ends) {
+			o.contest.next = r.endsLocked(o, now)
+		}
 		o.problem = r.problemOf(o, err)
 		r.runner.meter.heal("failed")
 		r.log.Info("object not repaired, will be tried again", "object", o.id.String(), "error", o.problem.message)
@@ -121,6 +128,7 @@ func (r *release) healOne(ctx context.Context, o *object, how repairing) {
 	if !result.changed {
 		return
 	}
+	r.madeLocked(o)
 	o.contest.allow(now)
 	if o.contest.fought(now) {
 		o.problem = contestedProblem(result.manager)
@@ -151,6 +159,10 @@ func (r *release) problemOf(o *object, err error) *problem {
 	if errors.As(err, &owned) {
 		return &problem{reason: exceptionOwned, message: owned.Error()}
 	}
+	var ends *endingError
+	if errors.As(err, &ends) {
+		return &problem{reason: exceptionTerminating, message: clip("cannot be made again: "+ends.Error(), maxMessage)}
+	}
 	var fields *conflictError
 	if errors.As(err, &fields) {
 		return &problem{reason: exceptionConflict, message: clip("cannot be repaired: "+err.Error(), maxMessage)}
@@ -163,7 +175,8 @@ func (r *release) problemOf(o *object, err error) *problem {
 		}
 	}
 	reason := exceptionDrifted
-	if classify(err, surroundings{}) == cannotTell {
+	var gone *collectedError
+	if !errors.As(err, &gone) && classify(err, surroundings{}) == cannotTell {
 		reason = reasonOf(err)
 	}
 	return &problem{reason: reason, message: clip("cannot be repaired: "+explain(err, isSecret(o.id)), maxMessage)}
@@ -220,6 +233,9 @@ func (r *release) repair(ctx context.Context, o *object, live map[string]any, ho
 		}
 		if r.endedAway(ctx, o, res, content) {
 			return repaired{}, nil
+		}
+		if err := r.collected(ctx, o.id, content); err != nil {
+			return repaired{}, err
 		}
 		return r.makeAgain(ctx, o, *res, content, namespace)
 	}
@@ -329,7 +345,7 @@ func (r *release) makeAgain(ctx context.Context, o *object, res resource, conten
 		case rejected, cannotTell, deferred, conflicting, invalid:
 		}
 		if err != nil {
-			return repaired{}, err
+			return repaired{}, ofNamespace(err, o.id)
 		}
 	}
 	r.accept(o, answer)

@@ -78,6 +78,8 @@ type release struct {
 	// whether it is there still is looked at rescaleAt.
 	scaled    map[*object]bool
 	rescaleAt time.Time
+	// endings are namespaces that are being deleted, in which objects are to be made again.
+	endings map[string]*ending
 	// ready: the last report said that it is applied and healthy.
 	ready bool
 

@@ -156,6 +156,7 @@ func (r *release) applyOne(ctx context.Context, order tunnel.Order, p *plan, it 
 	var kept *keptError
 	var fields *conflictError
 	var forbidden *forbiddenError
+	var ends *endingError
 	switch {
 	case errors.As(err, &owned):
 		it.fail(rejected, exceptionOwned, owned.Error())
@@ -165,6 +166,8 @@ func (r *release) applyOne(ctx context.Context, order tunnel.Order, p *plan, it 
 		it.fail(conflicting, exceptionConflict, fields.Error())
 	case errors.As(err, &forbidden):
 		it.fail(rejected, exceptionRejected, forbidden.Error())
+	case errors.As(ofNamespace(err, it.id), &ends):
+		it.fail(cannotTell, exceptionTerminating, ends.Error())
 	case c == rejected, c == invalid, c == conflicting:
 		it.fail(c, exceptionRejected, explain(err, secret))
 	default:
