@@ -56,6 +56,9 @@ const (
 	// maxRaces is how often one object is looked at again because it changed
 	// between the look and the apply.
 	maxRaces = 8
+	// schemaLag is how long a server may take to follow a definition that has changed. An
+	// object that is refused for longer is wrong.
+	schemaLag = 10 * time.Second
 	// racesTold is how often in a row that has to end so before it is told.
 	racesTold = 8
 

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"time"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/pkg/manifest"
@@ -44,6 +45,7 @@ type item struct {
 	shaped, plain bool
 	scaling       scaling
 	failed        *problem
+	refused       time.Time // when it was first, although its definition had changed
 }
 
 // plan is what is to be done for one render.

@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/pkg/manifest"
@@ -168,6 +170,8 @@ func (r *release) applyOne(ctx context.Context, order tunnel.Order, p *plan, it 
 		it.fail(rejected, exceptionRejected, forbidden.Error())
 	case errors.As(ofNamespace(err, it.id), &ends):
 		it.fail(cannotTell, exceptionTerminating, ends.Error())
+	case c == deferred && r.lasts(it, err):
+		it.fail(rejected, exceptionRejected, explain(err, secret))
 	case c == rejected, c == invalid, c == conflicting:
 		it.fail(c, exceptionRejected, explain(err, secret))
 	default:
@@ -181,6 +185,22 @@ func (r *release) applyOne(ctx context.Context, order tunnel.Order, p *plan, it 
 		o.problem = it.failed
 		r.reviewLocked(o, before, r.now())
 	}
+}
+
+// lasts says whether an object is refused for longer than the server takes to follow a
+// definition that has changed: then it is the object that is wrong.
+func (r *release) lasts(it *item, err error) bool {
+	var api apierrors.APIStatus
+	if !errors.As(err, &api) || denied(api.Status().Message) {
+		return false
+	}
+	if c := classify(err, surroundings{}); c != rejected && c != invalid || api.Status().Code == http.StatusNotFound {
+		return false
+	}
+	if it.refused.IsZero() {
+		it.refused = r.now()
+	}
+	return r.now().Sub(it.refused) >= schemaLag
 }
 
 // waitWave waits until objects are applied and healthy. Those that could not be
