@@ -79,14 +79,22 @@ func testPR09WhatSomebodyMadeAnewIsTakenOverByASyncAndOutlivesTheRelease(t *test
 	b := newBench(t)
 	ns := b.namespace("pr09-sync")
 	manual := func(o *tunnel.Order) { o.Policy.Automatic = false }
+	byHand := configMap(ns, "by-hand", "k", "v1")
 	render := func(value string) string {
-		return configMap(ns, "removed", "k", value) + configMap(ns, "released", "k", value) + configMap(ns, "stays", "k", value)
+		return configMap(ns, "removed", "k", value) + configMap(ns, "released", "k", value) + configMap(ns, "stays", "k", value) + byHand
 	}
 	b.apply("pr09-sync", ns, render("v1"), manual)
+	b.taken(configmaps, ns, "by-hand")
+	if _, err := b.plane.KubectlInput(b.ctx, configMap(ns, "by-hand", "k", "kubectl", "other", "owner"), "apply", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
 	removed := b.usurp(ns, "removed", map[string]any{"other": "owner"})
 	released := b.usurp(ns, "released", map[string]any{"other": "owner"})
-	b.report("uid-pr09-sync", "that both are gone", func(r tunnel.Report) bool { return r.Counts.Drifted == 2 })
+	b.report("uid-pr09-sync", "that they are gone", func(r tunnel.Report) bool { return r.Counts.Drifted == 3 })
 	b.apply("pr09-sync", ns, render("v2"), manual)
+	if got := b.get(configmaps, ns, "by-hand"); data(got, "k") != "v1" || data(got, "other") != "owner" {
+		t.Errorf("taken over is %v", got.Object)
+	}
 	for _, name := range []string{"removed", "released"} {
 		if got := b.get(configmaps, ns, name); data(got, "k") != "v2" || data(got, "other") != "owner" {
 			t.Errorf("taken over is %v", got.Object)

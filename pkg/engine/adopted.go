@@ -65,6 +65,7 @@ func (r *release) adoptItem(ctx context.Context, it *item, o *object) error {
 	if it.marked || !r.replaced(o, it.uid, "") {
 		return nil
 	}
+	it.claim.takeOver = false // what they have set beside the render stays
 	return r.adopts(ctx, o, it.uid)
 }
 
