@@ -88,7 +88,7 @@ func newObject(content map[string]any, place Place, line func(...string) int) (O
 		switch object.Kind {
 		case "ConfigMap":
 			c.textMap(content, "data")
-			c.textMap(content, "binaryData")
+			c.binaryData(content)
 		case "Secret":
 			c.secret(content)
 		}
@@ -217,6 +217,16 @@ func dropNullTimestamps(value any, depth int) {
 	case []any:
 		for _, child := range v {
 			dropNullTimestamps(child, depth+1)
+		}
+	}
+}
+
+// binaryData checks that what a ConfigMap has as bytes is base64, as it has to be written.
+func (c *checker) binaryData(content map[string]any) {
+	values := c.textMap(content, "binaryData")
+	for _, key := range sortedKeys(values) {
+		if _, err := base64.StdEncoding.DecodeString(values[key]); err != nil {
+			c.fail(errNotBase64, "binaryData", key)
 		}
 	}
 }

@@ -218,3 +218,11 @@ func TestAFileWithMillionsOfValuesIsRefusedBeforeItIsParsed(t *testing.T) {
 		t.Errorf("took %s", took)
 	}
 }
+
+func TestYA03BytesOfAConfigMapThatAreNoBase64AreNamed(t *testing.T) {
+	_, err := manifest.Parse("a.yaml", []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nbinaryData:\n  ok: aGVsbG8=\n  twice: !!binary aGVsbG8=\n  bad: 'not at all'\n"))
+	wantError(t, err, "a.yaml, document 1, line 6: ConfigMap a: binaryData.twice: is not base64", "line 7: ConfigMap a: binaryData.bad: is not base64")
+	if strings.Contains(err.Error(), "binaryData.ok") {
+		t.Errorf("got %v", err)
+	}
+}
