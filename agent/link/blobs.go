@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -56,20 +57,23 @@ func (l *Link) open(ctx context.Context, layer tunnel.Layer) (_ io.ReadCloser, e
 	}
 	r.Header.Set("Accept-Encoding", "zstd")
 	// A hub that stops in the middle must not hold one of the few fetches.
-	b.stall = time.AfterFunc(tunnel.StallTimeout, b.cancel)
+	b.stall = time.AfterFunc(tunnel.StallTimeout, b.giveUp)
 	resp, err := s.client.Do(r)
 	if err != nil {
-		return nil, err // says what failed
+		return nil, b.why(err)
 	}
+	b.stall.Stop()
 	b.body = resp.Body
+	arrives := &arriving{from: resp.Body, stall: b.stall}
+	resp.Body = io.NopCloser(arrives) // b closes it
 	if resp.StatusCode != http.StatusOK {
 		return nil, tunnel.ReadProblem(resp) // typed
 	}
-	b.r = io.Reader(resp.Body)
+	b.r = arrives
 	switch encoding := resp.Header.Get("Content-Encoding"); encoding {
 	case "":
 	case "zstd":
-		b.packed, err = zstd.NewReader(resp.Body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(decoderMemory),
+		b.packed, err = zstd.NewReader(arrives, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(decoderMemory),
 			zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
 		if err != nil {
 			return nil, fmt.Errorf("unpack: %w", err)
@@ -91,12 +95,38 @@ type blob struct {
 	packed *zstd.Decoder
 	cancel context.CancelFunc
 	stall  *time.Timer
+	still  atomic.Bool // it was given up since nothing came
 	once   sync.Once
 	err    error
 }
 
+// arriving is a body as it comes in: each step of it may take StallTimeout, however few
+// bytes it brings. What the reader does in between is not counted.
+type arriving struct {
+	from  io.Reader
+	stall *time.Timer
+}
+
+func (a *arriving) Read(p []byte) (int, error) {
+	a.stall.Reset(tunnel.StallTimeout)
+	defer a.stall.Stop()
+	return a.from.Read(p) //nolint:wrapcheck // read by the blob
+}
+
+func (b *blob) giveUp() {
+	b.still.Store(true)
+	b.cancel()
+}
+
+// why gives the reason for which a download was given up, if it was.
+func (b *blob) why(err error) error {
+	if b.still.Load() {
+		return fmt.Errorf("%w for %s", errStalled, tunnel.StallTimeout)
+	}
+	return err
+}
+
 func (b *blob) Read(p []byte) (int, error) {
-	b.stall.Reset(tunnel.StallTimeout)
 	n, err := b.r.Read(p)
 	b.left -= int64(n)
 	b.link.metrics.blobBytes.Add(float64(n))
@@ -106,7 +136,7 @@ func (b *blob) Read(p []byte) (int, error) {
 	case errors.Is(err, io.EOF) && b.left > 0:
 		return n, fmt.Errorf("layer ends %d bytes early: %w", b.left, io.ErrUnexpectedEOF)
 	case err != nil && !errors.Is(err, io.EOF):
-		return n, fmt.Errorf("read layer: %w", err)
+		return n, fmt.Errorf("read layer: %w", b.why(err))
 	}
 	return n, err // io.EOF
 }

@@ -37,6 +37,8 @@ var (
 	ErrUnreached = errors.New("nothing was reached for too long")
 	// errSilentEnds: the hub hangs up again and again, for whatever reason.
 	errSilentEnds = errors.New("the hub hangs up without a word")
+	// errStalled: a download was given up.
+	errStalled = errors.New("nothing more came from the hub")
 	// errUnreachable: not even a connection came about.
 	errUnreachable = errors.New("nothing answers")
 	// ErrOptions: the link was not given what it needs.
