@@ -227,7 +227,7 @@ func (r *release) takeOver(ctx context.Context, it *item, content map[string]any
 	if err != nil {
 		return err
 	}
-	version, err := r.stake(ctx, *it.res, it.id, it.uid, content, live, it.claim, r.rules().of(it.id, live).with(it.scaling))
+	version, err := r.stake(ctx, *it.res, it.id, it.uid, content, live, it.claim, r.sparedNow(it.id, content, live, it.scaling))
 	if err != nil {
 		return err
 	}

@@ -155,7 +155,7 @@ func (r *release) mend(ctx context.Context, it *item, content, live map[string]a
 	if _, err := r.marks.body(body, it.id, precondition{}); err != nil {
 		return false, cause
 	}
-	t := r.rules().of(it.id, live).with(it.scaling)
+	t := r.sparedNow(it.id, content, live, it.scaling)
 	if !t.none() {
 		body = t.sparing(body, live)
 	}

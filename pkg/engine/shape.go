@@ -27,6 +27,13 @@ func (r *release) sparedOf(o *object, live map[string]any) spared {
 	return t.with(left)
 }
 
+// sparedNow says what of a live object an apply of its content has to leave to others.
+func (r *release) sparedNow(id manifest.Identity, content, live map[string]any, left scaling) spared {
+	t := r.rules().of(id, live)
+	t.pointers = append(t.pointers[:len(t.pointers):len(t.pointers)], placesOf(id, content, live)...)
+	return t.with(left)
+}
+
 // with leaves the number of replicas too, if it is somebody's.
 func (t spared) with(left scaling) spared {
 	if left != scaledByRender {
@@ -38,7 +45,7 @@ func (t spared) with(left scaling) spared {
 // mayLeave says whether anything of an object may be left to others, so that what is
 // there has to be known before it is applied.
 func (r *release) mayLeave(id manifest.Identity, content map[string]any) bool {
-	return r.rules().concern(id) || scalable(id, content)
+	return r.rules().concern(id) || scalable(id, content) || holdsPlaces(id, content)
 }
 
 // hasApplied says whether an object was applied by us before.
@@ -70,7 +77,7 @@ func (r *release) shape(ctx context.Context, p *plan, it *item, content map[stri
 	if it.scaling, err = r.scalingOf(ctx, p, it.id, before, content, live); err != nil {
 		return nil, err
 	}
-	t := r.rules().of(it.id, live).with(it.scaling)
+	t := r.sparedNow(it.id, content, live, it.scaling)
 	if it.plain = t.none(); it.plain {
 		return content, nil
 	}
@@ -131,7 +138,7 @@ func (r *release) shapeLive(ctx context.Context, o *object, content, live map[st
 	r.mu.Lock()
 	r.leaveNumberLocked(o, left)
 	r.mu.Unlock()
-	t := r.rules().of(o.id, live).with(left)
+	t := r.sparedNow(o.id, content, live, left)
 	if t.none() {
 		return content, t, nil
 	}
