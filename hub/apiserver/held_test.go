@@ -3,8 +3,6 @@
 package apiserver_test
 
 import (
-	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/client-go/tools/clientcmd"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,110 +18,6 @@ import (
 	"kumodo.io/convoy/hub/apiserver"
 	"kumodo.io/convoy/hub/apiserver/apiservertest"
 )
-
-const collector = "system:serviceaccount:kube-system:generic-garbage-collector"
-
-// ledger is a server with a budget of five deletions, or of twenty percent.
-type ledger struct {
-	*apiservertest.Server
-	client.Client
-	t     *testing.T
-	clock *clocktesting.FakePassiveClock
-	host  *rights
-	// going are namespaces that are being deleted.
-	going map[string]bool
-}
-
-func newLedger(t *testing.T) *ledger {
-	t.Helper()
-	l := &ledger{t: t, clock: clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second)), host: &rights{denied: map[string]bool{}}, going: map[string]bool{}}
-	l.Server = apiservertest.Start(t, func(c *apiserver.Config) {
-		c.Clock, c.Options.Budget = l.clock, apiserver.Budget{Count: 5, Percent: 20, Window: 10 * time.Minute}
-		c.Authorizer = authorizer.AuthorizerFunc(l.host.authorize)
-		c.Terminating = func(_ context.Context, namespace string) (bool, error) { return l.going[namespace], nil }
-	})
-	l.Client = newClient(t, l.Server)
-	create(t, l, newCluster("team", "edge"))
-	return l
-}
-
-// as gives the client of another user.
-func (l *ledger) as(user string) client.Client {
-	l.t.Helper()
-	raw, err := l.Kubeconfig(l.Keyring.HubCA, l.Keyring.ServingCA.PEM, user, apiserver.GroupAdmin)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(raw)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	config.QPS, config.NextProtos = -1, []string{"http/1.1"}
-	c, err := client.New(config, client.Options{Scheme: l.Scheme()})
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	return c
-}
-
-// release makes one that runs on its cluster.
-func (l *ledger) release(namespace, name, cluster string, mods ...func(*corev1alpha1.Release)) *corev1alpha1.Release {
-	l.t.Helper()
-	r := newRelease(namespace, name, cluster)
-	for _, mod := range mods {
-		mod(r)
-	}
-	create(l.t, l, r)
-	l.order(r, 7)
-	return r
-}
-
-func (l *ledger) order(r *corev1alpha1.Release, sequence int64) {
-	l.t.Helper()
-	_, err := l.Storage().Releases.UpdateStatus(l.t.Context(), client.ObjectKeyFromObject(r), r.UID, func(r *corev1alpha1.Release) error {
-		r.Status.Sequence, r.Status.RenderRef = sequence, "sha256:00"
-		return nil
-	})
-	if err != nil {
-		l.t.Fatal(err)
-	}
-}
-
-func (l *ledger) releases(namespace, cluster string, count int) []*corev1alpha1.Release {
-	l.t.Helper()
-	out := make([]*corev1alpha1.Release, count)
-	for i := range out {
-		out[i] = l.release(namespace, fmt.Sprintf("%s-%02d", cluster, i), cluster)
-	}
-	return out
-}
-
-// isHeld says whether a deletion was refused as it should be.
-func isHeld(err error) bool {
-	return apierrors.IsForbidden(err) && apierrors.HasStatusCause(err, metav1.CauseType(corev1alpha1.ReasonDeletionHeld))
-}
-
-// deletes counts those that passed and those that were held.
-func (l *ledger) deletes(c client.Client, list []*corev1alpha1.Release) (passed, held int, last error) {
-	l.t.Helper()
-	for _, r := range list {
-		switch err := c.Delete(l.t.Context(), r); {
-		case err == nil:
-			passed++
-		case isHeld(err):
-			held++
-			last = err
-		default:
-			l.t.Fatalf("delete %s: %v", r.Name, err)
-		}
-	}
-	return passed, held, last
-}
-
-func (l *ledger) held(r *corev1alpha1.Release) *corev1alpha1.HeldDeletion {
-	l.t.Helper()
-	return get(l.t, l, &corev1alpha1.Release{}, r.Namespace, r.Name).Status.HeldDeletion
-}
 
 func TestDeletionsThatAreMoreThanTheBudgetAreHeld(t *testing.T) {
 	t.Parallel()
@@ -368,113 +260,6 @@ func TestTheGarbageCollectorsDeletionsAreHeld(t *testing.T) {
 	t.Run("a person may delete it", func(t *testing.T) {
 		if err := l.Delete(t.Context(), r); err != nil {
 			t.Error(err)
-		}
-	})
-}
-
-// confirm asks for a confirmation of what is recorded.
-func (l *ledger) confirm(o client.Object, h *corev1alpha1.HeldDeletion, options ...client.SubResourceCreateOption) (*corev1alpha1.ConfirmRequest, error) {
-	request := &corev1alpha1.ConfirmRequest{Sequence: h.Sequence, Digest: h.Digest}
-	return request, l.SubResource("confirm").Create(l.t.Context(), o, request, options...)
-}
-
-func TestAHeldDeletionCanBeConfirmed(t *testing.T) {
-	t.Parallel()
-	l := newLedger(t)
-	list := l.releases("team", "edge", 9)
-	if passed, _, _ := l.deletes(l, list); passed != 5 {
-		t.Fatalf("%d passed", passed)
-	}
-	r := list[5]
-	t.Run("not what is not held", func(t *testing.T) {
-		if _, err := l.confirm(l.release("team", "running", "edge"), l.held(r)); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "nothing to confirm") {
-			t.Errorf("got %v", err)
-		}
-	})
-	t.Run("not with another sequence or digest", func(t *testing.T) {
-		h := *l.held(r)
-		h.Sequence++
-		if _, err := l.confirm(r, &h); !apierrors.IsConflict(err) {
-			t.Errorf("got %v", err)
-		}
-		h = *l.held(list[6])
-		if _, err := l.confirm(r, &h); !apierrors.IsConflict(err) {
-			t.Errorf("with the digest of another: %v", err)
-		}
-		if _, err := l.confirm(r, &corev1alpha1.HeldDeletion{}); !apierrors.IsInvalid(err) {
-			t.Errorf("with none: %v", err)
-		}
-	})
-	t.Run("not without the verb", func(t *testing.T) {
-		l.host.deny("confirm releases")
-		_, err := l.confirm(r, l.held(r))
-		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "needs the verb confirm on releases") {
-			t.Errorf("got %v", err)
-		}
-		delete(l.host.denied, "confirm releases")
-	})
-	t.Run("a dry run confirms nothing", func(t *testing.T) {
-		if request, err := l.confirm(r, l.held(r), client.DryRunAll); err != nil || request.ExpiresAt == nil {
-			t.Fatalf("%v, expires %v", err, request.ExpiresAt)
-		}
-		if err := l.Delete(t.Context(), r); !isHeld(err) {
-			t.Errorf("deleted: %v", err)
-		}
-	})
-	t.Run("then it passes once, and costs nothing", func(t *testing.T) {
-		request, err := l.confirm(r, l.held(r))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := l.clock.Now().Add(time.Hour); !request.ExpiresAt.Time.Equal(want) || request.Name != r.Name {
-			t.Errorf("answered %+v, want until %s", request, want)
-		}
-		if err := l.Delete(t.Context(), r); err != nil {
-			t.Error(err)
-		}
-		if err := l.Delete(t.Context(), list[6]); !isHeld(err) {
-			t.Errorf("another one: %v", err)
-		}
-	})
-	t.Run("a newer order ends it", func(t *testing.T) {
-		if _, err := l.confirm(list[6], l.held(list[6])); err != nil {
-			t.Fatal(err)
-		}
-		l.order(list[6], 8)
-		if err := l.Delete(t.Context(), list[6]); !isHeld(err) {
-			t.Errorf("got %v", err)
-		}
-		if h := l.held(list[6]); h.Sequence != 8 {
-			t.Errorf("recorded %+v, want the new order", h)
-		}
-	})
-	t.Run("an hour ends it", func(t *testing.T) {
-		// The budget is spent again when the window is over.
-		if _, err := l.confirm(list[7], l.held(list[7])); err != nil {
-			t.Fatal(err)
-		}
-		l.clock.SetTime(l.clock.Now().Add(time.Hour))
-		create(t, l, newCluster("team", "spend"))
-		if passed, _, _ := l.deletes(l, l.releases("team", "spend", 5)); passed != 5 {
-			t.Fatalf("%d passed", passed)
-		}
-		if err := l.Delete(t.Context(), list[7]); !isHeld(err) {
-			t.Errorf("got %v", err)
-		}
-	})
-	t.Run("many that are confirmed pass together", func(t *testing.T) {
-		for _, r := range list[6:] {
-			if err := l.Delete(t.Context(), r); !isHeld(err) {
-				t.Fatal(err)
-			}
-			if _, err := l.confirm(r, l.held(r)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, r := range list[6:] {
-			if err := l.Delete(t.Context(), r); err != nil {
-				t.Error(err)
-			}
 		}
 	})
 }
