@@ -49,7 +49,7 @@ func clauses() []clause {
 		of(`(?:a )?kustomization includes \.\./(\S+?),`, (*Player).kustomizationIncludes),
 		of(`literals become (\S+) and the image becomes (\S+)$`, (*Player).literalsAndImage),
 		of(`(image) becomes (\S+)$`, (*Player).literalsAndImage),
-		of(`Release has a goTemplate patch that sets metadata\.labels\.(\S+) to the cluster's name\b`, (*Player).patched),
+		of(`Release has a goTemplate patch that sets metadata\.labels\.(\S+) to the cluster's name\b(?:.*?\b(second one that sets an annotation)\b)?`, (*Player).patched),
 		of(`first patch names a cluster value that this cluster does not have$`, (*Player).patchUnknown),
 	}
 }

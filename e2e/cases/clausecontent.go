@@ -150,8 +150,13 @@ func (p *Player) patched(ctx context.Context, m []string) (string, error) {
 	r := p.releases[0]
 	r.mutations = []corev1alpha1.Mutation{
 		{Name: "site", Type: corev1alpha1.MutationGoTemplate, Inline: []string{"metadata:\n  labels:\n    " + m[1] + ": {{ .cluster.name }}\n"}},
-		{Name: "note", Type: corev1alpha1.MutationGoTemplate, Inline: []string{"metadata:\n  annotations:\n    note: {{ .cluster.note }}\n"}},
 	}
+	if m[2] == "" {
+		return "mutation site", p.mutated(ctx, r)
+	}
+	r.mutations = append(r.mutations, corev1alpha1.Mutation{
+		Name: "note", Type: corev1alpha1.MutationGoTemplate, Inline: []string{"metadata:\n  annotations:\n    note: {{ .cluster.note }}\n"},
+	})
 	for _, t := range p.targets {
 		if err := p.described(ctx, t, "note", hardText); err != nil {
 			return "", err

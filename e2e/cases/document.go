@@ -20,8 +20,11 @@ type Document struct {
 	root *yaml.Node
 }
 
-// value gives the node at a path of keys, nil when there is none.
+// value gives the node at a path of keys, nil when there is none, or no document.
 func (d *Document) value(path ...string) *yaml.Node {
+	if d == nil {
+		return nil
+	}
 	node := d.root
 	for _, key := range path {
 		node = child(node, key)

@@ -27,8 +27,11 @@ func (p *Player) End(ctx context.Context) error {
 		errs = append(errs, p.world.Hub.Up(ctx))
 	}
 	for _, t := range p.targets {
-		if process := t.agent.Process(); process != nil && process.Running() {
+		if !t.agentAway() {
 			errs = append(errs, t.agent.Stop(ctx))
+		}
+		if t.link != nil {
+			errs = append(errs, t.link.close())
 		}
 		for _, r := range p.releases {
 			// The agent is away, so that the deletion takes nothing from the cluster.

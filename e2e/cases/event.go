@@ -58,6 +58,8 @@ func happenings() []happening {
 		of(`\bhub (?:is back|comes back|is started)\b`, (*Player).hubStarted),
 		of(`\bAPI server of (?:the )?(?:edge|cluster|target)\b.*\b(?:stopped|down|away)\b`, (*Player).apiServerStopped),
 		of(`\bAPI server of (?:the )?(?:edge|cluster|target)\b.*\b(?:started|back)\b`, (*Player).apiServerStarted),
+		of(`^.*?\b(?:link|connection|network|session)s?\b.*\b(?:is|are|was|were) (?:cut|lost|broken|interrupted|partitioned)\b(?:.*?\bfor (\w+) (seconds?|minutes?)\b)?`, (*Player).linkCut),
+		of(`^.*?\b(?:link|connection|network)s?\b.*\b(?:(?:is|are|comes?) (?:back|whole|restored|there)|is mended)\b`, (*Player).linkBack),
 		of(`\b(?:a )?sync is (?:asked|requested|forced)\b`, (*Player).syncAsked),
 		of(`^(\d+) (seconds?|minutes?) (?:pass|go by)\b`, (*Player).timePasses),
 	}

@@ -112,11 +112,40 @@ how: scale
 kind: Deployment
 metadata: {name: web}
 spec: {replicas: 5}
+---
+step: c
+do: live
+how: scale
+target: {kind: Deployment, name: web, namespace: team, replicas: 6}
+---
+step: d
+do: live
+how: scale
+---
+apiVersion: autoscaling/v1
+kind: Scale
+metadata: {name: web, namespace: team}
+spec: {replicas: 7}
+---
+step: e
+do: live
+how: scale
+target: StatefulSet web
+---
+apiVersion: autoscaling/v1
+kind: Scale
+metadata: {name: web}
+spec: {replicas: 8}
 `)
-	for i, want := range []int64{4, 5} {
+	for i, want := range []int64{4, 5, 6, 7, 8} {
 		doc := c.Steps[i].objects()[0]
 		if got := c.Steps[i].replicas(doc); got == nil || *got != want || doc.Name() != "web" {
 			t.Errorf("%s: %v", doc, got)
+		}
+	}
+	for i, want := range map[int]string{3: "Deployment team/web", 4: "StatefulSet web"} {
+		if got := c.Steps[i].scaled(c.Steps[i].objects()[0]).String(); got != want {
+			t.Errorf("what is scaled is %s, want %s", got, want)
 		}
 	}
 	if got := c.Steps[0].Target.String(); got != "Deployment team/web" {

@@ -211,13 +211,11 @@ func (p *Player) untilCluster(ctx context.Context, t *target, atMost time.Durati
 	return err //nolint:wrapcheck // says what it waited for
 }
 
-// untilSilent waits, for a Cluster whose agent was stopped, until the hub says so: it
+// untilSilent waits, for a Cluster whose agent was stopped or cut off, until the hub says so: it
 // takes an agent for connected for 90 s after its session has ended.
 func (p *Player) untilSilent(ctx context.Context, t *target) error {
-	if t.agent == nil || !p.world.Hub.Process().Running() {
-		return nil
-	}
-	if process := t.agent.Process(); process == nil || process.Running() {
+	what := t.unheard()
+	if what == "" || !p.world.Hub.Process().Running() {
 		return nil
 	}
 	began := time.Now()
@@ -232,9 +230,9 @@ func (p *Player) untilSilent(ctx context.Context, t *target) error {
 	case ctx.Err() != nil:
 		return err //nolint:wrapcheck // says what it waited for
 	case err != nil:
-		p.say("# %s: its agent is stopped, and the hub does not say so after %s: %v\n", t.cluster, patience, err)
+		p.say("# %s: %s, and the hub does not say so after %s: %v\n", t.cluster, what, patience, err)
 	default:
-		p.say("# %s: its agent is stopped, and the hub says so (waited %s)\n", t.cluster, time.Since(began).Round(time.Second))
+		p.say("# %s: %s, and the hub says so (waited %s)\n", t.cluster, what, time.Since(began).Round(time.Second))
 	}
 	return nil
 }
@@ -244,6 +242,7 @@ func (p *Player) apiServerStopped(ctx context.Context, _ []string) (string, erro
 		if err := t.cube.plane.StopAPIServer(ctx); err != nil {
 			return "", err
 		}
+		t.apiStopped = true
 	}
 	return "the API server of every cluster of the case was stopped", nil
 }
@@ -253,6 +252,7 @@ func (p *Player) apiServerStarted(ctx context.Context, _ []string) (string, erro
 		if err := t.cube.plane.StartAPIServer(ctx); err != nil {
 			return "", err
 		}
+		t.apiStopped = false
 	}
 	return "the API server of every cluster of the case was started", p.stillAll(ctx)
 }

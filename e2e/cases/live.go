@@ -119,6 +119,10 @@ func (p *Player) write(ctx context.Context, t *target, s *Step, doc *Document, m
 	if err != nil {
 		return nil, err
 	}
+	replicas := (*int64)(nil)
+	if how == "scale" {
+		replicas, doc = s.replicas(doc), s.scaled(doc)
+	}
 	namespace := doc.Namespace()
 	if namespace == "" {
 		namespace = p.c.Namespace()
@@ -138,7 +142,7 @@ func (p *Player) write(ctx context.Context, t *target, s *Step, doc *Document, m
 		return nil, resource.Delete(ctx, doc.Name(), metav1.DeleteOptions{}) //nolint:wrapcheck // told apart by the caller
 	}
 	if how == "scale" {
-		return scale(ctx, resource, doc.Name(), s.replicas(doc), manager)
+		return scale(ctx, resource, doc.Name(), replicas, manager)
 	}
 	object, err := doc.object()
 	if err != nil {

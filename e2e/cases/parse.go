@@ -279,22 +279,35 @@ func (c *Case) verifyLive(s *Step) error {
 	}
 	for _, doc := range s.objects() {
 		if s.replicas(doc) == nil {
-			return c.broken(s.Line, "step %s: scale needs replicas, as a key of the step or as spec.replicas of the object", s.Name)
+			return c.broken(s.Line, "step %s: scale needs replicas, as a key of the step or of the target, or as spec.replicas of the object", s.Name)
 		}
 	}
 	return nil
 }
 
-// replicas that a scale is to: the step's, or those that its object has.
+// replicas that a scale is to: the step's, or those that its object or its target has.
 func (s *Step) replicas(doc *Document) *int64 {
 	if s.Replicas != nil {
 		return s.Replicas
 	}
-	n, err := strconv.ParseInt(doc.text("spec", "replicas"), 10, 32)
-	if err != nil {
-		return nil
+	for _, text := range []string{doc.text("spec", "replicas"), doc.text("replicas"), s.Target.text("replicas")} {
+		if n, err := strconv.ParseInt(text, 10, 32); err == nil {
+			return &n
+		}
 	}
-	return &n
+	return nil
+}
+
+// scaled is the object that a scale is of: a Scale, which an API server serves beneath
+// other objects, stands for the target, or for the Deployment of its name.
+func (s *Step) scaled(doc *Document) *Document {
+	if doc.Kind() != "Scale" {
+		return doc
+	}
+	if s.Target != nil {
+		return s.Target
+	}
+	return targetOf(&yaml.Node{Kind: yaml.ScalarNode, Line: doc.Line, Value: strings.Join([]string{"Deployment", doc.Namespace(), doc.Name()}, "/")})
 }
 
 // driftShown are the words of a statement that holds only while drift is not repaired.

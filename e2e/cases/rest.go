@@ -31,12 +31,17 @@ func (p *Player) settle(ctx context.Context, r *release) error {
 }
 
 // rest waits until a Release speaks of what was asked last, and is Ready or has not
-// changed for a while. After Options.Rest it is taken as it is, and that is said.
+// changed for a while. After Options.Rest it is taken as it is, and that is said; and
+// sooner where nothing can change, since the hub is stopped or nobody hears of the target.
 func (p *Player) rest(ctx context.Context, t *target, r *release) error {
 	limit := time.NewTimer(p.opts.Rest)
 	defer limit.Stop()
 	var last *corev1alpha1.Release
 	version, since := "", time.Now()
+	if !p.world.Hub.Process().Running() {
+		p.say("# %s on %s: the hub is stopped\n", r.name, t.cluster)
+		return nil
+	}
 	for {
 		now, gone, err := p.ask(ctx, t, r)
 		if err != nil {
@@ -67,6 +72,10 @@ func (p *Player) rest(ctx context.Context, t *target, r *release) error {
 					condition(now, corev1alpha1.ConditionHealthy).Message, calm)
 				return nil
 			}
+		}
+		if why := t.deaf(); why != "" && now != nil && time.Since(since) >= calm {
+			p.say("# %s on %s: %s\n%s#   %s, and nothing has changed for %s\n", r.name, t.cluster, summary(now), faults(now), why, calm)
+			return nil
 		}
 		select {
 		case <-ctx.Done():

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +33,8 @@ type target struct {
 	namespace, cluster string
 	agent              *install.DirectAgent
 	cube               *cube
+	link               *link // that the agent dials
+	apiStopped         bool
 	// former are clusters that this Cluster stood for before.
 	former []*cube
 }
@@ -136,10 +140,15 @@ func (p *Player) join(ctx context.Context, plane *harness.Plane, namespace, clus
 	if err != nil {
 		return nil, err
 	}
-	if err := agent.Start(ctx); err != nil {
+	over, err := newLink(ctx, net.JoinHostPort("127.0.0.1", strconv.Itoa(p.world.Hub.GatewayPort)))
+	if err != nil {
 		return nil, err
 	}
-	t := &target{namespace: namespace, cluster: cluster, agent: agent, cube: q}
+	agent.Args = append(agent.Args, "--gateway-url="+over.url())
+	t := &target{namespace: namespace, cluster: cluster, agent: agent, cube: q, link: over}
+	if err := agent.Start(ctx); err != nil {
+		return nil, errors.Join(err, over.close())
+	}
 	if err := p.world.Hub.WaitCluster(ctx, namespace, cluster); err != nil {
 		return t, fmt.Errorf("%w: %s", err, install.Tail(agent.Log()))
 	}
@@ -148,12 +157,31 @@ func (p *Player) join(ctx context.Context, plane *harness.Plane, namespace, clus
 
 func ensureNamespace(ctx context.Context, plane *harness.Plane, name string) error {
 	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
-	_, err := plane.Dynamic().Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Create(ctx, object, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	namespaces := plane.Dynamic().Resource(namespaceResource)
+	_, err := namespaces.Create(ctx, object, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		if err != nil {
+			return fmt.Errorf("namespace %s on %s: %w", name, plane.Name(), err)
+		}
+		return nil
+	}
+	// One of an earlier case may be on its way out, and takes nothing any more.
+	there, err := namespaces.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && there.GetDeletionTimestamp() != nil {
+		wait, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("namespace %s on %s is being deleted, and does not go", name, plane.Name()))
+		defer cancel()
+		if err := harness.WaitGone(wait, plane.Dynamic(), namespaceResource, "", name); err != nil {
+			return fmt.Errorf("namespace %s on %s is being deleted: %w", name, plane.Name(), err)
+		}
+		_, err = namespaces.Create(ctx, object, metav1.CreateOptions{})
+	}
+	if err != nil {
 		return fmt.Errorf("namespace %s on %s: %w", name, plane.Name(), err)
 	}
 	return nil
 }
+
+var namespaceResource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
 // renders says whether the case makes its namespace by itself.
 func (c *Case) renders(namespace string) bool {

@@ -136,7 +136,9 @@ spec: {containers: [{name: c, image: "example/app:1"}]}
 `
 	b.apply("turned-pod", ns, fmt.Sprintf(pod, ""))
 	o := b.accept(b.order("turned-pod", ns, fmt.Sprintf(pod, hook)+configMap(ns, "other", "k", "v"), withHooks))
-	refused := b.report("uid-turned-pod", "refused", func(r tunnel.Report) bool { return r.Sequence == o.Sequence && r.Settled && r.Applied.Reason == v1alpha1.ReasonDryRunFailed })
+	refused := b.report("uid-turned-pod", "refused", func(r tunnel.Report) bool {
+		return r.Sequence == o.Sequence && r.Settled && r.Applied.Reason == v1alpha1.ReasonDryRunFailed
+	})
 	if !strings.Contains(refused.Applied.Message, "Pod "+ns+"/forever") {
 		t.Errorf("told is %+v", refused.Applied)
 	}

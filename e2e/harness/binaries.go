@@ -55,6 +55,14 @@ func RepoRoot() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find repository: %w", err)
 	}
+	root, err := repoAbove(dir)
+	if _, source, _, ok := runtime.Caller(0); ok && errors.Is(err, ErrNoRepository) && filepath.IsAbs(source) {
+		return repoAbove(filepath.Dir(source))
+	}
+	return root, err
+}
+
+func repoAbove(dir string) (string, error) {
 	for {
 		b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 		switch {

@@ -30,6 +30,8 @@ type DirectAgent struct {
 	Kubeconfig string
 	// Env is added to the environment of the next start.
 	Env []string
+	// Args are added to the arguments of the next start.
+	Args []string
 	// MetricsPort of all starts.
 	MetricsPort int
 
@@ -86,7 +88,7 @@ func (a *DirectAgent) On(ctx context.Context, plane *harness.Plane) (*DirectAgen
 func (a *DirectAgent) Start(ctx context.Context) error {
 	process, err := a.Plane.Run(ctx, harness.Program{
 		Name: a.Namespace, Path: a.path, Log: a.Log(),
-		Args: []string{"--kubeconfig=" + a.Kubeconfig, "--namespace=" + a.Namespace, "--metrics-addr=" + loopback(a.MetricsPort), "--redial-within=" + redialWithin},
+		Args: append([]string{"--kubeconfig=" + a.Kubeconfig, "--namespace=" + a.Namespace, "--metrics-addr=" + loopback(a.MetricsPort), "--redial-within=" + redialWithin}, a.Args...),
 		Env:  append(append(os.Environ(), "POD_NAMESPACE="+a.Namespace, "POD_NAME="+AgentName+"-0"), a.Env...),
 	})
 	if err != nil {

@@ -59,17 +59,24 @@ func run(ctx context.Context, args []string) (err error) {
 	}
 	opts.Auto = true
 	flags.Visit(func(f *flag.Flag) { opts.Auto = opts.Auto && f.Name != "manual" })
-	// All are read before anything is started.
+	// All are read before anything is started. One that is broken, or cannot be played,
+	// holds up no other.
 	var all []*cases.Case
+	var failed []error
+	fail := func(err error) {
+		failed = append(failed, err)
+		fmt.Fprintln(os.Stderr, "case:", err)
+	}
 	for _, path := range flags.Args() {
 		c, err := cases.Read(path)
 		if err != nil {
-			return err
+			fail(err)
+			continue
 		}
 		all = append(all, c)
 	}
-	if *check {
-		return nil
+	if *check || len(all) == 0 {
+		return summed(failed, flags.NArg())
 	}
 	fmt.Fprintln(os.Stderr, "starting a hub and an edge cluster; the first time their programs are built, which takes minutes")
 	world, err := cases.Start(ctx)
@@ -79,8 +86,19 @@ func run(ctx context.Context, args []string) (err error) {
 	}
 	for _, c := range all {
 		if err := cases.NewPlayer(world, c, opts).Play(ctx); err != nil {
-			return err
+			fail(err)
+		}
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	return nil
+	return summed(failed, flags.NArg())
+}
+
+// summed is what a run ends with, whose errors were printed when they came.
+func summed(failed []error, files int) error {
+	if len(failed) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d files could not be played, the first: %w", len(failed), files, failed[0])
 }
