@@ -60,3 +60,41 @@ func TestARemovalDeletesNothingThatAReleaseHasInItsRenderWhichWaitsForOthers(t *
 		t.Errorf("it was made anew: %s, was %s", got, uid)
 	}
 }
+
+func TestOneCommitMovesAnObjectBetweenReleasesWhoeverIsOrderedFirst(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, "swap", map[string]string{"one/cm.yaml": configMap("of-one", "0"), "one/db.yaml": configMap("db", "0"), "two/cm.yaml": configMap("of-two", "0")})
+	a.release("one")
+	a.release("two")
+	a.ready("one", "")
+	a.ready("two", "")
+	uid := a.uid("db")
+	from, to := "one", "two"
+	for _, round := range []string{"1", "2", "3", "4"} {
+		commit := a.commit(map[string]string{"one/cm.yaml": configMap("of-one", round), "two/cm.yaml": configMap("of-two", round), to + "/db.yaml": configMap("db", round)})
+		a.ready(to, commit)
+		a.ready(from, commit)
+		a.value("db", "a", round)
+		if got := a.uid("db"); got != uid {
+			t.Fatalf("round %s: it was made anew: %s, was %s", round, got, uid)
+		}
+		from, to = to, from
+	}
+	// The commit that takes it from one breaks the other, which is to have it.
+	a.commit(map[string]string{from + "/cm.yaml": configMap("of-"+from, "5"), to + "/cm.yaml": "kind: [\n", to + "/db.yaml": configMap("db", "5")})
+	a.until(to, func(r *corev1alpha1.Release) bool { return is(r, "Rendered", "False", "RenderFailed", "") })
+	a.value("of-"+from, "a", "5")
+	a.until(from, func(r *corev1alpha1.Release) bool { return len(r.Status.Exceptions) == 1 && r.Status.Exceptions[0].Reason == "Orphaned" })
+	commit := a.commit(map[string]string{from + "/cm.yaml": configMap("of-"+from, "5"), to + "/cm.yaml": configMap("of-"+to, "6"), to + "/db.yaml": configMap("db", "6")})
+	a.ready(to, commit)
+	a.value("db", "a", "6")
+	if got := a.uid("db"); got != uid {
+		t.Errorf("it was made anew: %s, was %s", got, uid)
+	}
+	// What nobody has any more goes, when both are rendered.
+	commit = a.commit(map[string]string{from + "/cm.yaml": configMap("of-"+from, "7"), to + "/cm.yaml": configMap("of-"+to, "7")})
+	a.ready(to, commit)
+	if err := harness.WaitGone(a.ctx, world.edge.Plane.Dynamic(), configMaps, a.name, "db"); err != nil {
+		t.Error(err)
+	}
+}

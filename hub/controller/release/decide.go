@@ -71,6 +71,7 @@ func (r *Reconciler) finish(ctx context.Context, w *work, ready bool) error {
 	}
 	current := w.outcome.Rendered == nil && render != nil && (w.rendered != nil || w.inputs == status.InputsHash)
 	if current {
+		w.made = render
 		w.outcome.Rendered = &report.Finding{
 			Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRendered,
 			Message: report.RenderedMessage(render.Count, revision),
@@ -130,7 +131,9 @@ func (r *Reconciler) finish(ctx context.Context, w *work, ready bool) error {
 			blocked = pending
 		}
 		if blocked != nil {
-			w.outcome.Waiting, d.order = blocked, nil
+			if d.order = nil; blocked != pending || !w.hush {
+				w.outcome.Waiting = blocked
+			}
 			// The request is acted on when it can be.
 			w.answer(request{confirm: w.request.confirm, hook: w.request.hook})
 		}

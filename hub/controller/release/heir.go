@@ -46,8 +46,11 @@ func (r *Reconciler) handOver(ctx context.Context, w *work, target wanted, terms
 		current = enforced(ordered)
 	}
 	found, err := r.heir(ctx, w.release, w.cluster.UID, current, &target)
-	if err != nil || found == nil {
+	if err != nil {
 		return terms, nil, err
+	}
+	if found == nil {
+		return r.afterSiblings(ctx, w, target, terms, ordered, isOrdered)
 	}
 	if isOrdered && target.isOf(ordered) || waitsForOthers(found.release) {
 		terms.Policy.PruneOrphaned = false

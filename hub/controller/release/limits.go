@@ -54,6 +54,11 @@ const (
 	maxBlockers = 8
 	// wakePause is how long a Release that waited for another is looked at after it.
 	wakePause = 50 * time.Millisecond
+	// siblingWait is how long an order that deletes something waits for Releases of the same
+	// source to be rendered at the same revision.
+	siblingWait = 15 * time.Second
+	// siblingQuiet of that is not told.
+	siblingQuiet = 3 * time.Second
 	// maxIdentities of layers that are remembered, beside those of the layer read last.
 	maxIdentities = 100_000
 	// maxMessageBytes of what is said of another Release, or of rules.

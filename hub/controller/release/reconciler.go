@@ -66,6 +66,8 @@ type Reconciler struct {
 	// predecessors are asked about what heirs have in their renders, see heir.go.
 	predecessors waiters
 	layers       identities
+	// looks are what each was found to be rendered to, see sibling.go.
+	looks looks
 
 	mu sync.Mutex
 	// notes on what was looked at last; guarded by mu. A reconcile owns the note of
@@ -91,6 +93,8 @@ type note struct {
 	failed *report.Finding
 	// attempts since something that may go away by itself was last in order.
 	attempts int
+	// awaits says since when its order waits for siblings.
+	awaits awaits
 	// issued is the order that was made last.
 	issued issued
 }
@@ -129,6 +133,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (r
 	if !ok {
 		r.forget(key)
 		r.seen.forget(key)
+		r.looks.forget(key)
 		r.wake(key)
 		return reconcile.Result{}, nil
 	}
@@ -161,7 +166,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (r
 		return reconcile.Result{}, fmt.Errorf("report on %s: %w", key, err)
 	}
 	r.metrics.seconds.Observe(r.Clock.Since(started).Seconds())
-	if r.seen.put(key, seen{release.UID, release.Generation, w.revision.Key}) {
+	news := r.seen.put(key, seen{release.UID, release.Generation, w.revision.Key})
+	if what, ok := w.look(); ok {
+		news = r.looks.put(key, what) || news
+	}
+	if news {
 		r.wake(key)
 	}
 	if w.outcome.Order != nil {
@@ -208,6 +217,9 @@ func (r *Reconciler) next(w *work) time.Duration {
 	if w.soon {
 		return soonPause/2 + rand.N(soonPause)
 	}
+	if w.pause > 0 {
+		return w.pause
+	}
 	if w.again {
 		pause := min(firstBackoff<<min(w.note.attempts, 16), lastBackoff)
 		w.note.attempts++
@@ -247,12 +259,19 @@ type work struct {
 	rules    rules
 	// rendered replaces the render of the status.
 	rendered *report.Render
+	// made is the render of the inputs of now, whether it was there or made; nil: there is
+	// none yet.
+	made *corev1alpha1.RenderStatus
 	// wanted is what the order would enforce.
 	wanted wanted
 	// again: something failed that may go away by itself.
 	again bool
-	// soon: something will be so in a moment that is not yet.
-	soon bool
+	// soon: something will be so in a moment that is not yet. pause is how long at most it
+	// is until the Release is looked at again, unless it is 0; hush: what it waits for
+	// meanwhile is not told.
+	soon  bool
+	pause time.Duration
+	hush  bool
 	// held: an order that was adopted stays; goOn: it does so no longer, or asked for
 	// by somebody, as opposed to a change of the source alone.
 	held, goOn, asked bool
