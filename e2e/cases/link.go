@@ -64,10 +64,10 @@ func (l *link) pass(ctx context.Context, down net.Conn) {
 	if !l.keep(up) {
 		return
 	}
-	done := make(chan error, 2)
+	done := make(chan struct{}, 2)
 	move := func(to io.Writer, from io.Reader) {
-		_, err := io.Copy(to, from)
-		done <- err
+		_, _ = io.Copy(to, from) // whatever ended it, the other end is told by a close
+		done <- struct{}{}
 	}
 	l.wg.Go(func() { move(up, down) })
 	l.wg.Go(func() { move(down, up) })
