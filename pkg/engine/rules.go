@@ -36,8 +36,6 @@ func (d *ruled) is(order tunnel.Order) bool {
 	return d.layer == *order.Rules && maps.Equal(d.facts, order.Facts)
 }
 
-func (d *ruled) names(digest string) bool { return d != nil && d.layer.Digest == digest }
-
 // ruleCache has the rules in use by the digest of their layer: Releases share them, and
 // they go when no Release uses them any more.
 type ruleCache struct {

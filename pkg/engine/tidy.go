@@ -4,9 +4,12 @@ package engine
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"time"
+
+	"kumodo.io/convoy/pkg/tunnel"
 )
 
 // tidyAfter is how long renders that nothing refers to any more are left.
@@ -55,15 +58,29 @@ func (rn *Runner) keepTidy(ctx context.Context) error {
 			return nil
 		case <-rn.clock.After(tidyAfter):
 		}
-		// What is wanted is looked up anew for each digest: a render may be ordered
-		// while others are deleted.
-		if err := rn.state.RetainRenders(ctx, rn.wanted); err != nil && ctx.Err() == nil {
+		if err := rn.state.RetainRenders(ctx, rn.keeping()); err != nil && ctx.Err() == nil {
 			rn.log.Error(err, "old renders not deleted")
 		}
 	}
 }
 
-// wanted says whether anything refers to a layer.
+// keeping says of layers whether they are to be kept. Most are, and are known from one
+// look at all Releases: what stopped to be wanted since has asked to tidy again. The
+// others are looked for anew, each at its time: one may be ordered while others are
+// deleted.
+func (rn *Runner) keeping() func(digest string) bool {
+	known := map[string]bool{}
+	for _, r := range rn.all() {
+		r.mu.Lock()
+		for digest := range r.layersLocked() {
+			known[digest] = true
+		}
+		r.mu.Unlock()
+	}
+	return func(digest string) bool { return known[digest] || rn.wanted(digest) }
+}
+
+// wanted says whether anything refers to a layer now.
 func (rn *Runner) wanted(digest string) bool {
 	rn.mu.Lock()
 	held := rn.holds[digest] > 0
@@ -82,26 +99,44 @@ func (rn *Runner) wanted(digest string) bool {
 func (r *release) refersTo(digest string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.done {
-		return false
-	}
-	if r.order.Objects != nil && r.order.Objects.Digest == digest {
-		return true
-	}
-	if digestOf(r.order.Sealed) == digest || digestOf(r.order.Rules) == digest || r.ruled.Load().names(digest) {
-		return true
-	}
-	for _, render := range []*Render{r.applied, r.attempt} {
-		if render != nil && (render.Objects.Digest == digest || digestOf(render.Sealed) == digest) {
-			return true
-		}
-	}
-	for _, o := range r.objects {
-		if o.render != nil && (o.render.Objects.Digest == digest || digestOf(o.render.Sealed) == digest) {
+	for found := range r.layersLocked() {
+		if found == digest {
 			return true
 		}
 	}
 	return false
+}
+
+// layersLocked goes over the digests that a Release refers to. Some come more than once.
+func (r *release) layersLocked() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if r.done {
+			return
+		}
+		give := func(layer *tunnel.Layer) bool { return layer == nil || yield(layer.Digest) }
+		if !give(r.order.Objects) || !give(r.order.Sealed) || !give(r.order.Rules) {
+			return
+		}
+		if ruled := r.ruled.Load(); ruled != nil && !yield(ruled.layer.Digest) {
+			return
+		}
+		var last *Render // most objects are of one
+		of := func(render *Render) bool {
+			if render == nil || render == last {
+				return true
+			}
+			last = render
+			return yield(render.Objects.Digest) && give(render.Sealed)
+		}
+		if !of(r.applied) || !of(r.attempt) {
+			return
+		}
+		for _, o := range r.objects {
+			if !of(o.render) {
+				return
+			}
+		}
+	}
 }
 
 func sortedSet(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
