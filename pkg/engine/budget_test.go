@@ -39,11 +39,11 @@ func TestOnlyExactlyTheConfirmedListIsLetThroughAndOnlyInTime(t *testing.T) {
 	var stale []*object
 	for i := range 30 {
 		id := manifest.Identity{Kind: "ConfigMap", Namespace: "ns", Name: fmt.Sprintf("c-%02d", i)}
-		o := &object{id: id, uid: fmt.Sprint(i), applied: true}
+		o := &object{id: id, uid: fmt.Sprint(i), applied: true, seen: true}
 		r.objects[id] = o
 		stale = append(stale, o)
 	}
-	claim := &object{id: manifest.Identity{Kind: kindClaim, Namespace: "ns", Name: "data"}, uid: "claim", applied: true}
+	claim := &object{id: manifest.Identity{Kind: kindClaim, Namespace: "ns", Name: "data"}, uid: "claim", applied: true, seen: true}
 	never := &object{id: manifest.Identity{Kind: "ConfigMap", Namespace: "ns", Name: "never"}}
 	stale = append(stale, claim, never)
 	order := tunnel.Order{Verb: tunnel.VerbApply, Sequence: 7}
