@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -291,7 +290,7 @@ func (rn *Runner) all() []*release {
 
 // Head takes what the hub has for this Cluster, by Release UID, as a signed head has
 // just proven. What is here beyond it is unknown to the hub: kept, counted, never
-// deleted for that.
+// deleted for that. orders is the Runner's from now on.
 func (rn *Runner) Head(head tunnel.Head, orders map[string]int64) {
 	refused := rn.refusedByMark()
 	forgotten := 0
@@ -303,9 +302,11 @@ func (rn *Runner) Head(head tunnel.Head, orders map[string]int64) {
 			forgotten++
 		}
 	}
+	if orders == nil {
+		orders = map[string]int64{} // not as before the first
+	}
 	rn.mu.Lock()
-	rn.head = make(map[string]int64, len(orders))
-	maps.Copy(rn.head, orders)
+	rn.head = orders
 	rn.headEnds, rn.shared = head.ExpiresAt, head.Shared
 	rn.mu.Unlock()
 	rn.meter.unknown.Set(float64(forgotten))
