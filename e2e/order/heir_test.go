@@ -84,7 +84,9 @@ func TestOneCommitMovesAnObjectBetweenReleasesWhoeverIsOrderedFirst(t *testing.T
 	a.commit(map[string]string{from + "/cm.yaml": configMap("of-"+from, "5"), to + "/cm.yaml": "kind: [\n", to + "/db.yaml": configMap("db", "5")})
 	a.until(to, func(r *corev1alpha1.Release) bool { return is(r, "Rendered", "False", "RenderFailed", "") })
 	a.value("of-"+from, "a", "5")
-	a.until(from, func(r *corev1alpha1.Release) bool { return len(r.Status.Exceptions) == 1 && r.Status.Exceptions[0].Reason == "Orphaned" })
+	a.until(from, func(r *corev1alpha1.Release) bool {
+		return len(r.Status.Exceptions) == 1 && r.Status.Exceptions[0].Reason == "Orphaned"
+	})
 	commit := a.commit(map[string]string{from + "/cm.yaml": configMap("of-"+from, "5"), to + "/cm.yaml": configMap("of-"+to, "6"), to + "/db.yaml": configMap("db", "6")})
 	a.ready(to, commit)
 	a.value("db", "a", "6")
