@@ -163,6 +163,34 @@ func testDR14AJobThatEndedWhileNobodyLookedIsDoneAndOneThatDidNotIsMadeAgain(t *
 	b.live(jobs, ns, "removed", "made again", func(u *unstructured.Unstructured) bool { return u.GetUID() != second })
 }
 
+func TestDR14AJobThatEndedBeforeTheEngineWasKilledInTheMiddleOfASyncIsNotRunAgain(t *testing.T) {
+	inModes(t, testDR14AJobThatEndedBeforeTheEngineWasKilledInTheMiddleOfASyncIsNotRunAgain)
+}
+
+func testDR14AJobThatEndedBeforeTheEngineWasKilledInTheMiddleOfASyncIsNotRunAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("dr14-killed")
+	runs := b.applies("jobs", "ends")
+	o := b.accept(b.order("dr14-killed", ns, expiring(job("ends", "namespace: "+ns))+
+		idle("waits", "namespace: "+ns+`, annotations: {convoy.kumodo.io/sync-wave: "1"}`)+
+		strings.Replace(configMap(ns, "last", "k", "v"), "name: last,", `name: last, annotations: {convoy.kumodo.io/sync-wave: "2"},`, 1), seconds(600)))
+	waits := func(r tunnel.Report) bool {
+		return r.Sequence == o.Sequence && r.Operation != nil && strings.Contains(r.Operation.Message, "waiting for batch/Job "+ns+"/waits")
+	}
+	b.report("uid-dr14-killed", "that it waits", waits)
+	b.gone(jobs, ns, "ends")
+	b.restartInMode()
+	b.report("uid-dr14-killed", "that it waits again", waits)
+	if n := runs.Load(); n != 1 {
+		t.Errorf("the Job was applied %d times", n)
+	}
+	b.endJob(ns, "waits", true)
+	if r := b.applied(o); r.Counts.Healthy != 3 || r.Counts.Applied != 3 {
+		t.Errorf("%+v", r.Counts)
+	}
+}
+
 func TestDR14AJobThatFailedAndWasRemovedIsToldAndNotRunForEver(t *testing.T) {
 	inModes(t, testDR14AJobThatFailedAndWasRemovedIsToldAndNotRunForEver)
 }

@@ -110,6 +110,7 @@ func (r *release) endLocked(o *object, uid string, state outcome, deleting bool)
 	case outcomeDone, outcomeFailed:
 		if o.ended == nil || o.ended.uid != uid || o.ended.failed != (state == outcomeFailed) {
 			o.ended = &ended{uid: uid, failed: state == outcomeFailed}
+			r.endedNew = true
 			if r.saveAt.IsZero() {
 				r.saveAt = r.now()
 				r.wakeLocked()

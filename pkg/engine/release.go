@@ -106,6 +106,7 @@ type release struct {
 	reserved    int64 // counters below this are written down
 	doneAt      int64 // counter of the report that said Done
 	saveAt      time.Time
+	endedNew    bool      // that an object has ended is not written down yet
 	locateAt    time.Time // kinds that were not found are asked for again
 	locateTries int
 
@@ -393,7 +394,16 @@ func (r *release) waitUntil(ctx context.Context, order tunnel.Order, deadline ti
 		at := deadline
 		r.mu.Lock()
 		healAt, reportAt, tellAt := r.healDueLocked(now), r.reportDueLocked(), r.tellDueLocked()
+		ended := r.endedNew
+		r.endedNew = false
 		r.mu.Unlock()
+		if ended {
+			// It may be gone when the next run begins.
+			if err := r.save(ctx); err != nil && ctx.Err() == nil {
+				r.log.Error(err, "state not written, will be tried again")
+			}
+			continue
+		}
 		switch {
 		case !healAt.IsZero() && !healAt.After(now):
 			r.active(ctx, func() { r.heal(ctx) })

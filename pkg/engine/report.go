@@ -296,7 +296,7 @@ func (r *release) save(ctx context.Context) error {
 		r.mu.Unlock()
 		return nil // its record is being deleted
 	}
-	r.saveAt = time.Time{}
+	r.saveAt, r.endedNew = time.Time{}, false
 	r.reserved = r.counter + counterBlock
 	record := &Record{
 		UID: r.uid, Release: r.ref, Order: r.signed, Applied: r.applied, Attempt: r.attempt,
