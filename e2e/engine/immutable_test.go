@@ -33,6 +33,18 @@ var immutables = map[string]struct {
 		says:     "may not change once set",
 		replaced: true,
 	},
+	"secret-type": {
+		before:   "apiVersion: v1\nkind: Secret\nmetadata: {name: it}\ntype: Opaque\ndata: {tls.crt: YQ==, tls.key: YQ==}\n",
+		after:    "apiVersion: v1\nkind: Secret\nmetadata: {name: it}\ntype: kubernetes.io/tls\ndata: {tls.crt: YQ==, tls.key: YQ==}\n",
+		says:     "type: field is immutable",
+		replaced: true,
+	},
+	"secret-sealed": {
+		before:   "apiVersion: v1\nkind: Secret\nmetadata: {name: it}\nimmutable: true\ndata: {k: YQ==}\n",
+		after:    "apiVersion: v1\nkind: Secret\nmetadata: {name: it}\nimmutable: true\ndata: {k: Yg==}\n",
+		says:     "data: field is immutable",
+		replaced: true,
+	},
 	"claim": {
 		before: "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: it}\nspec:\n  accessModes: [ReadWriteOnce]\n  resources: {requests: {storage: 1Gi}}\n",
 		after:  "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: it}\nspec:\n  accessModes: [ReadWriteMany]\n  resources: {requests: {storage: 1Gi}}\n",

@@ -252,7 +252,8 @@ func testNothingIsTakenFromAnObjectThatIsRefusedForMoreThanAUnion(t *testing.T) 
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("union-more")
-	b.apply("more", ns, rolled(ns, "web", noStrategy, plainContainer)+rolled(ns, "other", noStrategy, plainContainer))
+	leaving := configMap(ns, "one", "k", "v") + configMap(ns, "two", "k", "v") + configMap(ns, "three", "k", "v")
+	b.apply("more", ns, rolled(ns, "web", noStrategy, plainContainer)+rolled(ns, "other", noStrategy, plainContainer)+leaving)
 	before, other := b.get(deployments, ns, "web"), b.get(deployments, ns, "other")
 	from := b.calls.n.Load()
 	r := b.settled(b.accept(b.order("more", ns, rolled(ns, "web", "strategy: {type: Recreate}", `containers: [{name: c, image: ""}]`)+
@@ -260,6 +261,9 @@ func testNothingIsTakenFromAnObjectThatIsRefusedForMoreThanAUnion(t *testing.T) 
 	if r.Applied.Status != tunnel.False || r.Applied.Reason != "DryRunFailed" || !strings.Contains(r.Applied.Message, "1 of 2 objects refused, nothing applied") ||
 		!strings.Contains(r.Applied.Message, "containers[0].image") {
 		t.Errorf("applied %+v", r.Applied)
+	}
+	if c := r.Counts; c.Total != 2 || c.Failed != 1 || c.Healthy != 1 || c.Applied != 0 || c.Drifted != 0 {
+		t.Errorf("counts %+v do not add up", c)
 	}
 	for _, u := range []*unstructured.Unstructured{before, other} {
 		if got := b.get(deployments, ns, u.GetName()); got.GetGeneration() != u.GetGeneration() {

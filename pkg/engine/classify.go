@@ -214,11 +214,14 @@ func explain(err error, secret bool) string {
 	}
 	st := api.Status()
 	if !secret && st.Code != http.StatusUnprocessableEntity {
-		return clip(oneLine(st.Message), maxMessage)
+		return clip(oneLine(plainWords(st.Message)), maxMessage)
 	}
 	var parts []string
 	for _, c := range causes(st) {
 		part := string(c.Type)
+		if secret && slices.ContainsFunc(unchangeable, func(words string) bool { return strings.Contains(c.Message, words) }) {
+			part = "field is immutable"
+		}
 		if !secret {
 			part = clip(lastClause(c.Message), 160)
 		}
@@ -235,7 +238,7 @@ func explain(err error, secret bool) string {
 		if secret {
 			return string(st.Reason)
 		}
-		return clip(oneLine(st.Message), maxMessage)
+		return clip(oneLine(plainWords(st.Message)), maxMessage)
 	}
 	return clip(strings.Join(parts, "; "), maxMessage)
 }

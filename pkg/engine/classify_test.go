@@ -90,7 +90,7 @@ func TestMessagesAreShortAndHoldNoSecretValue(t *testing.T) {
 		field.Invalid(field.NewPath("data").Key("password"), value, "bad: "+value),
 		field.Invalid(field.NewPath("type"), value, "field is immutable"),
 	})
-	if got, want := explain(err, true), `data[password]: FieldValueInvalid; type: FieldValueInvalid`; got != want {
+	if got, want := explain(err, true), `data[password]: FieldValueInvalid; type: field is immutable`; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := explain(answer(403, metav1.StatusReasonForbidden, "no "+value, nil), true); strings.Contains(got, value) {

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -57,6 +59,7 @@ func (r *release) dryRun(ctx context.Context, order tunnel.Order, p *plan) error
 		return it != nil && !it.unchanged && it.class != cannotTell
 	}, func(e *manifest.Entry) (bool, error) {
 		it := p.lines[e.Line-1]
+		it.hide(e)
 		content, err := e.Object()
 		if err != nil {
 			return false, err
@@ -86,7 +89,6 @@ func (p *plan) changedKinds() func(groupKind, definition) bool {
 
 // try makes one dry run and records what it says in the item.
 func (r *release) try(ctx context.Context, order tunnel.Order, p *plan, it *item, content map[string]any, changed func(groupKind, definition) bool) {
-	secret := isSecret(it.id)
 	err := r.tryOnce(ctx, order, p, it, content)
 	if err == nil {
 		return
@@ -130,9 +132,9 @@ func (r *release) try(ctx context.Context, order tunnel.Order, p *plan, it *item
 	case c == deferred:
 		it.class = deferred
 	case c == cannotTell, c == raced:
-		it.fail(cannotTell, reasonOf(err), explain(err, secret))
+		it.fail(cannotTell, reasonOf(err), it.explain(err))
 	default:
-		it.fail(rejected, exceptionRejected, explain(err, secret))
+		it.fail(rejected, exceptionRejected, it.explain(err))
 	}
 }
 
@@ -148,6 +150,28 @@ func reasonOf(err error) string {
 		return exceptionUnknown
 	}
 	return exceptionUnreachable
+}
+
+// explain is explain for an item. Where the server repeats a value that was sealed, only
+// fields are named, as of a Secret.
+func (it *item) explain(err error) string {
+	if isSecret(it.id) {
+		return explain(err, true)
+	}
+	said := err.Error()
+	for _, value := range it.hides {
+		if spelt := strconv.Quote(value); value != "" && (strings.Contains(said, value) || strings.Contains(said, spelt[1:len(spelt)-1])) {
+			return explain(err, true)
+		}
+	}
+	return explain(err, false)
+}
+
+// hide takes down what must not be told of an item. All of a Secret must not.
+func (it *item) hide(e *manifest.Entry) {
+	if !isSecret(it.id) {
+		it.hides = e.Sealed
+	}
 }
 
 func isSecret(id manifest.Identity) bool { return id.Group == "" && id.Kind == "Secret" }

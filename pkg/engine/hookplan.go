@@ -30,6 +30,7 @@ func (r *release) dryRunHooks(ctx context.Context, order tunnel.Order, p *plan) 
 	group.SetLimit(maxParallel)
 	err := r.contents(ctx, p.render, func(line int32) bool { return byLine[line] != nil }, func(e *manifest.Entry) (bool, error) {
 		h := byLine[int32(e.Line)]
+		h.hide(e)
 		content, err := e.Object()
 		if err != nil {
 			return false, err
@@ -62,7 +63,6 @@ func (r *release) tryHook(ctx context.Context, order tunnel.Order, p *plan, h *h
 }
 
 func (r *release) failHook(h *hook, err error, c class) {
-	secret := isSecret(h.id)
 	var owned *ownedByOtherError
 	var outside *outsideError
 	var forbidden *forbiddenError
@@ -77,9 +77,9 @@ func (r *release) failHook(h *hook, err error, c class) {
 	case c == deferred:
 		h.class = deferred
 	case c == cannotTell, c == raced, c == noNamespace:
-		h.fail(cannotTell, reasonOf(err), explain(err, secret))
+		h.fail(cannotTell, reasonOf(err), h.explain(err))
 	default:
-		h.fail(rejected, exceptionRejected, explain(err, secret))
+		h.fail(rejected, exceptionRejected, h.explain(err))
 	}
 }
 

@@ -24,7 +24,7 @@ const probeSuffix = "-convoy-probe"
 // the same content would do as a new object (tried in a dry run under a name that is
 // not in use), then the change touches a field that cannot be changed.
 func (r *release) tryAnew(ctx context.Context, order tunnel.Order, it *item, content map[string]any, cause error) {
-	message := explain(cause, isSecret(it.id))
+	message := it.explain(cause)
 	live, err := r.look(ctx, it)
 	if err != nil {
 		var owned *ownedByOtherError
@@ -32,7 +32,7 @@ func (r *release) tryAnew(ctx context.Context, order tunnel.Order, it *item, con
 			it.fail(rejected, exceptionOwned, owned.Error())
 			return
 		}
-		it.fail(cannotTell, reasonOf(err), explain(err, isSecret(it.id)))
+		it.fail(cannotTell, reasonOf(err), it.explain(err))
 		return
 	}
 	if !it.found {
@@ -43,7 +43,7 @@ func (r *release) tryAnew(ctx context.Context, order tunnel.Order, it *item, con
 	if mended {
 		return
 	}
-	if message = explain(cause, isSecret(it.id)); classify(cause, surroundings{dry: true}) == cannotTell {
+	if message = it.explain(cause); classify(cause, surroundings{dry: true}) == cannotTell {
 		it.fail(cannotTell, reasonOf(cause), message)
 		return
 	}
@@ -78,7 +78,7 @@ func (r *release) tryAnew(ctx context.Context, order tunnel.Order, it *item, con
 		switch why, kept := r.annotatedToStay(ctx, it, content); {
 		case kept != nil:
 			it.replace = false
-			it.fail(cannotTell, reasonOf(kept), explain(kept, isSecret(it.id)))
+			it.fail(cannotTell, reasonOf(kept), it.explain(kept))
 		case why != "":
 			it.replace = false
 			it.fail(invalid, exceptionImmutable, (&keptError{why: why}).Error()+"; "+message)
@@ -99,10 +99,10 @@ func (r *release) tryRenewed(ctx context.Context, it *item, content map[string]a
 		}
 	}
 	if err != nil && classify(err, surroundings{dry: true}) == cannotTell {
-		it.fail(cannotTell, reasonOf(err), explain(err, isSecret(it.id)))
+		it.fail(cannotTell, reasonOf(err), it.explain(err))
 		return
 	}
-	it.fail(rejected, exceptionRejected, explain(cause, isSecret(it.id)))
+	it.fail(rejected, exceptionRejected, it.explain(cause))
 }
 
 // withoutHeld is the content of a probe: of a Service without the addresses and ports of

@@ -35,6 +35,7 @@ type object struct {
 	entryGone bool // our entry in managedFields is gone
 	created   bool // it did not exist before it was first applied
 	orphaned  bool
+	listed    bool // it is in the render of the newest order, as far as that was read
 	held      bool // by a finalizer that the cluster does not lift itself
 	// stays: an annotation on it, as it was seen last, keeps it when it leaves the render.
 	stays bool

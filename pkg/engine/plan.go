@@ -45,7 +45,8 @@ type item struct {
 	shaped, plain bool
 	scaling       scaling
 	failed        *problem
-	refused       time.Time // when it was first, although its definition had changed
+	hides         map[string]string // sealed values of an object that is no Secret, by where they stand
+	refused       time.Time         // when it was first, although its definition had changed
 }
 
 // plan is what is to be done for one render.

@@ -122,6 +122,8 @@ type release struct {
 type planned struct {
 	problem
 	since time.Time
+	// hook: it is that of a hook, which the counts of objects leave out.
+	hook bool
 }
 
 func (r *release) now() time.Time { return r.runner.clock.Now() }

@@ -115,7 +115,7 @@ func (r *release) tallyLocked(out *tunnel.Report) tally {
 			Reason: reason, Message: clip(message, maxMessage), Since: r.runner.moments.told(o.since),
 		})
 	}
-	failed := int32(0)
+	failed, strays := int32(0), 0
 	for id, o := range r.objects {
 		if o.orphaned {
 			out.Counts.Orphaned++
@@ -151,8 +151,13 @@ func (r *release) tallyLocked(out *tunnel.Report) tally {
 			}
 			continue
 		}
+		drifted := s.drifted
 		if s.addLocked(r, o, add) {
 			failed++
+		}
+		listed := o.listed || o.render != nil && o.render.Objects.Digest == render
+		if !listed {
+			strays += s.drifted - drifted
 		}
 		if o.unseen != "" {
 			s.unknown++
@@ -161,7 +166,9 @@ func (r *release) tallyLocked(out *tunnel.Report) tally {
 		}
 		switch {
 		case o.health == healthy, o.rests():
-			out.Counts.Healthy++
+			if listed {
+				out.Counts.Healthy++
+			}
 		case !o.applied:
 			s.moving++
 		case o.health == degraded:
@@ -187,13 +194,15 @@ func (r *release) tallyLocked(out *tunnel.Report) tally {
 		}
 	}
 	for id, p := range r.problems {
-		failed++
+		if !p.hook {
+			failed++
+		}
 		out.Exceptions = append(out.Exceptions, tunnel.Exception{
 			Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name,
 			Reason: p.reason, Message: p.message, Since: r.runner.moments.told(p.since),
 		})
 	}
-	out.Counts.Drifted, out.Counts.Failed = int32(s.drifted), failed
+	out.Counts.Drifted, out.Counts.Failed = int32(s.drifted-strays), failed
 	if r.settled && r.op != nil && (r.op.Phase == v1alpha1.PhaseFailed || r.op.Phase == v1alpha1.PhaseAborted) {
 		// The deadline has passed: what still moves is told when it changes, and what
 		// is known now is worth writing down.

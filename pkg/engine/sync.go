@@ -51,6 +51,7 @@ func (r *release) sync(ctx context.Context, order tunnel.Order) error {
 	r.mu.Lock()
 	r.total = p.count
 	r.problems = nil
+	r.listLocked(p)
 	r.mu.Unlock()
 	if finding, bad := p.forbidden(order); bad {
 		r.showProblems(p)
@@ -260,12 +261,29 @@ func (r *release) showProblems(p *plan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.problems = map[manifest.Identity]planned{}
-	for _, it := range p.all() {
+	for _, it := range p.items {
 		if it.failed != nil {
 			r.problems[it.id] = planned{problem: *it.failed, since: now}
 		}
 	}
+	for _, h := range p.hooks {
+		if h.failed != nil {
+			r.problems[h.id] = planned{problem: *h.failed, since: now, hook: true}
+		}
+	}
 	r.dirty = true
+}
+
+// listLocked takes down which objects the ordered render has: those that left it, and
+// are there as long as it is not applied, count with none of its.
+func (r *release) listLocked(p *plan) {
+	in := make(map[manifest.Identity]bool, len(p.items))
+	for _, it := range p.items {
+		in[it.id] = true
+	}
+	for id, o := range r.objects {
+		o.listed = in[id]
+	}
 }
 
 // intendAll takes the objects of a plan into the inventory, before any is applied.
@@ -288,7 +306,7 @@ func (r *release) intend(p *plan, it *item) *object {
 		o = &object{id: it.id, version: it.version, wave: it.wave, line: it.line, digest: it.digest, since: r.now()}
 		// The apply that makes an object cannot change one that exists, so what is
 		// found after a crash with our mark was made by us.
-		o.created = it.checked && !it.found
+		o.created, o.listed = it.checked && !it.found, true
 		r.objects[it.id] = o
 	}
 	if it.unchanged {

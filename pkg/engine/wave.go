@@ -106,6 +106,7 @@ func (r *release) applyStep(ctx context.Context, order tunnel.Order, p *plan, it
 	left, begun := len(todo), 0
 	err := r.contents(ctx, p.render, func(line int32) bool { return todo[line] != nil }, func(e *manifest.Entry) (bool, error) {
 		it := todo[int32(e.Line)]
+		it.hide(e)
 		content, err := e.Object()
 		if err != nil {
 			return false, err
@@ -152,7 +153,6 @@ func (r *release) applyOne(ctx context.Context, order tunnel.Order, p *plan, it 
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	secret := isSecret(it.id)
 	c := classify(err, p.around(it, order, changed, false))
 	var owned *ownedByOtherError
 	var kept *keptError
@@ -171,11 +171,11 @@ func (r *release) applyOne(ctx context.Context, order tunnel.Order, p *plan, it 
 	case errors.As(ofNamespace(err, it.id), &ends):
 		it.fail(cannotTell, exceptionTerminating, ends.Error())
 	case c == deferred && r.lasts(it, err):
-		it.fail(rejected, exceptionRejected, explain(err, secret))
+		it.fail(rejected, exceptionRejected, it.explain(err))
 	case c == rejected, c == invalid, c == conflicting:
-		it.fail(c, exceptionRejected, explain(err, secret))
+		it.fail(c, exceptionRejected, it.explain(err))
 	default:
-		it.fail(cannotTell, reasonOf(err), explain(err, secret))
+		it.fail(cannotTell, reasonOf(err), it.explain(err))
 	}
 	logr.FromContextOrDiscard(ctx).V(1).Info("object not applied", "object", it.id.String(), "class", it.class.String(), "error", it.failed.message)
 	r.mu.Lock()
