@@ -282,3 +282,42 @@ spec:
 	b.gone(o.boxes, ns, "one")
 	b.gone(configmaps, ns, "guard")
 }
+
+func TestWhatADeletionWaitsForIsNamedAlsoWhileAnotherReleaseCannotBeRead(t *testing.T) {
+	inModes(t, testWhatADeletionWaitsForIsNamedAlsoWhileAnotherReleaseCannotBeRead)
+}
+
+func testWhatADeletionWaitsForIsNamedAlsoWhileAnotherReleaseCannotBeRead(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("unread")
+	long := func(o *tunnel.Order) { o.Policy.TimeoutSeconds = 600 }
+	b.apply("unread", ns, kept("ConfigMap", "held")+configMap(ns, "free", "k", "v"))
+	away := b.order("unread-other", ns, configMap(ns, "theirs", "k", "v"))
+	away.Objects = &tunnel.Layer{Digest: "sha256:" + strings.Repeat("0", 64), Size: 100}
+	b.accept(away)
+	b.accept(b.bare("unread", tunnel.VerbRemove, long))
+	says := func(what string, parts ...string) {
+		t.Helper()
+		b.report("uid-unread", what, func(r tunnel.Report) bool {
+			for _, part := range parts {
+				if !strings.Contains(r.Applied.Message, part) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	says("names the Release that cannot be read", "ConfigMap "+ns+"/held", "it cannot be told what Release apps/unread-other has in its render", "1 more are deleted after it")
+	// Deleted by somebody, it is waited for as it is.
+	if err := b.plane.Dynamic().Resource(configmaps).Namespace(ns).Delete(b.ctx, "held", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	says("names the finalizer", "ConfigMap "+ns+"/held", "held by finalizer "+cleanUp, "1 more are deleted after it")
+	b.edit(configmaps, ns, "held", "owner", `{"metadata":{"finalizers":null}}`)
+	says("names the Release that cannot be read for what is left", "ConfigMap "+ns+"/free", "it cannot be told what Release apps/unread-other has in its render")
+	b.get(configmaps, ns, "free")
+	b.applied(b.accept(b.order("unread-other", ns, configMap(ns, "theirs", "k", "v"))))
+	b.report("uid-unread", "removed", func(r tunnel.Report) bool { return r.Done })
+	b.gone(configmaps, ns, "free")
+}
