@@ -66,9 +66,20 @@ const (
 	textNoDryRun    = "does not support dry run"
 	textDenied      = "denied the request"
 	textPolicy      = "denied request"
-	textTypedObject = "failed to create typed patch object"
 	textUndeclared  = "field not declared in schema"
 )
+
+// lasting are the words of an internal error (500) by which the server says that it will
+// never have an object: it could not even read it.
+var lasting = []string{
+	"failed to create typed patch object", // a field that the schema lacks or has as another type, a doubled key of a list
+	textUndeclared,                        // the same, of what it was merged with
+	"error decoding from json",            // a value of another type than its field, or no base64
+}
+
+func saysLasting(message string) bool {
+	return slices.ContainsFunc(lasting, func(words string) bool { return strings.Contains(message, words) })
+}
 
 // classify sorts the error of an apply or a dry run.
 func classify(err error, s surroundings) class {
@@ -94,7 +105,7 @@ func classify(err error, s surroundings) class {
 	case st.Code == http.StatusTooManyRequests:
 		return cannotTell
 	case st.Code >= http.StatusInternalServerError:
-		if strings.Contains(st.Message, textTypedObject) || undeclared(st) {
+		if saysLasting(st.Message) {
 			return decided(s)
 		}
 		return cannotTell

@@ -170,3 +170,31 @@ func TestDR06WhatStandsForNothingIsOnlyWhatACertificateOrAnAccountIsPutInto(t *t
 		}
 	}
 }
+
+func TestFieldsOfClientsThatApplyByThemselvesAreTakenOver(t *testing.T) {
+	t.Parallel()
+	const last = `{"f:metadata":{"f:annotations":{"f:kubectl.kubernetes.io/last-applied-configuration":{}}}}`
+	for name, c := range map[string]struct {
+		entry           string
+		adopted, forced bool
+		want            bool
+	}{
+		"kubectl's, when it is adopted":                    {entry: entryOf("kubectl-client-side-apply", "Update", `{"f:data":{}}`), adopted: true, want: true},
+		"kubectl's, when it is ours":                       {entry: entryOf("kubectl-client-side-apply", "Update", `{"f:data":{}}`)},
+		"an edit, when it is adopted":                      {entry: entryOf("kubectl-edit", "Update", `{"f:data":{}}`), adopted: true, forced: true},
+		"a server-side apply of that name":                 {entry: entryOf("kubectl-client-side-apply", "Apply", `{"f:data":{}}`), adopted: true, forced: true},
+		"Helm's, when it is adopted":                       {entry: entryOf("helm", "Update", `{"f:data":{}}`), adopted: true},
+		"Helm's, when it is adopted by force":              {entry: entryOf("helm", "Update", `{"f:data":{}}`), adopted: true, forced: true, want: true},
+		"another client's, when it is adopted":             {entry: entryOf("other", "Update", last), adopted: true},
+		"another client's, when it is adopted by force":    {entry: entryOf("other", "Update", last), adopted: true, forced: true, want: true},
+		"that of nobody known, which kubectl had":          {entry: entryOf("before-first-apply", "Update", last), want: true},
+		"that of nobody known, of which nothing was found": {entry: entryOf("before-first-apply", "Update", `{"f:data":{}}`), adopted: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := takesOver(jsonOf(t, `{"metadata":{"managedFields":[`+c.entry+`]}}`), c.adopted, c.forced); got != c.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
