@@ -143,7 +143,7 @@ func (r *Reconciler) unordered(other *v1alpha1.Release, cluster types.UID) bool 
 // leaving are the objects of a Release that are not in its next render; nil: it has none.
 func (r *Reconciler) leaving(ctx context.Context, release *v1alpha1.Release, current, next *wanted) ([]manifest.Identity, error) {
 	entries, err := r.Reporter.Inventory(ctx, keyOf(release), release.UID)
-	if err != nil {
+	if err != nil || len(entries) == 0 && current == nil {
 		return nil, err
 	}
 	var stay *manifest.Names
