@@ -73,7 +73,7 @@ func TestARefusalIsNamedInAMetricUntilTheHubTakesTheAgentBack(t *testing.T) {
 // eventually waits until ok holds, of which nobody tells.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(patience)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {
@@ -126,20 +126,7 @@ func TestAnAgentThatReachesNothingForTooLongEndsSoThatItIsStartedAnew(t *testing
 func TestATokenOfAnotherClusterIsToldOfAndTakesNobodyAwayFromItsHub(t *testing.T) {
 	r := setUp(t)
 	r.order(t, "a", 1)
-	var mu sync.Mutex
-	token, changed := r.token, make(chan struct{}, 1)
-	r.options.Token = func(context.Context) (string, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		return tunnel.EncodeToken(token)
-	}
-	put := func(next tunnel.Token) {
-		mu.Lock()
-		token = next
-		mu.Unlock()
-		changed <- struct{}{}
-	}
-	r.options.TokenChanged = changed
+	given := r.tokens()
 	a := &agent{registry: newRegistry(&r.options)}
 	r.run(t)
 	r.engine.wait(t, "an order", func() bool { return r.engine.have["a"] == 1 })
@@ -148,7 +135,7 @@ func TestATokenOfAnotherClusterIsToldOfAndTakesNobodyAwayFromItsHub(t *testing.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(theirs)
+	given.put(theirs)
 	eventually(t, "word of the token", func() bool { n, _ := a.value(t, "convoy_link_foreign_token"); return n == 1 })
 	t.Run("nor at the next dial", func(t *testing.T) {
 		sessions, _ := a.value(t, "convoy_link_sessions_total")
@@ -183,14 +170,7 @@ func again(t *testing.T, r *rig) {
 
 func TestANewTokenOfTheSameClusterIsJoinedWithAtOnce(t *testing.T) {
 	r := setUp(t)
-	var mu sync.Mutex
-	token, changed := r.token, make(chan struct{}, 1)
-	r.options.Token = func(context.Context) (string, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		return tunnel.EncodeToken(token)
-	}
-	r.options.TokenChanged = changed
+	given := r.tokens()
 	r.run(t)
 	r.engine.wait(t, "a head", func() bool { return len(r.engine.heads) > 0 })
 	before := r.store.get()
@@ -198,10 +178,7 @@ func TestANewTokenOfTheSameClusterIsJoinedWithAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mu.Lock()
-	token = next
-	mu.Unlock()
-	changed <- struct{}{}
+	given.put(next)
 	eventually(t, "another identity", func() bool { return string(r.store.get().BoundKey) != string(before.BoundKey) })
 	r.order(t, "a", 1)
 	r.engine.wait(t, "an order", func() bool { return r.engine.have["a"] == 1 })

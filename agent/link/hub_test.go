@@ -129,21 +129,11 @@ func (h *bareHub) change(f func()) {
 // wait until ok holds, which is asked under the hub's lock.
 func (h *bareHub) wait(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(30 * time.Second)
-	defer deadline.Stop()
-	for {
+	await(t, what, func() (bool, <-chan struct{}) {
 		h.mu.Lock()
-		done, next := ok(), h.changed
-		h.mu.Unlock()
-		if done {
-			return
-		}
-		select {
-		case <-next:
-		case <-deadline.C:
-			t.Fatalf("%s did not happen", what)
-		}
-	}
+		defer h.mu.Unlock()
+		return ok(), h.changed
+	})
 }
 
 // serve one session.

@@ -80,7 +80,7 @@ func (s *saveOnce) wait(t *testing.T) {
 	t.Helper()
 	select {
 	case <-s.ch():
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("nothing was saved")
 	}
 }

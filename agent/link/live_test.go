@@ -8,7 +8,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -63,7 +62,7 @@ func TestTheHubAsksForLiveDetailOverTheSession(t *testing.T) {
 			}
 			r.run(t)
 			r.engine.wait(t, "a head", func() bool { return len(r.engine.heads) > 0 })
-			ctx, cancel := context.WithTimeout(r.ctx, 20*time.Second)
+			ctx, cancel := context.WithTimeout(r.ctx, patience)
 			defer cancel()
 			var got []tunnel.LiveObject
 			end, err := r.gateway.Sessions().Live(ctx, r.id.UID, test.uid, test.view, func(o tunnel.LiveObject) error {

@@ -95,12 +95,24 @@ func (e *engine) headCount() int {
 // wait until ok holds, which is asked under the engine's lock.
 func (e *engine) wait(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	await(t, what, func() (bool, <-chan struct{}) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return ok(), e.changed
+	})
+}
+
+// patience is how long a test waits for what takes milliseconds on a machine at rest.
+const patience = 2 * time.Minute
+
+// await waits until look says so, which it asks again whenever the channel that it gave is
+// closed.
+func await(t *testing.T, what string, look func() (bool, <-chan struct{})) {
+	t.Helper()
+	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	for {
-		e.mu.Lock()
-		done, next := ok(), e.changed
-		e.mu.Unlock()
+		done, next := look()
 		if done {
 			return
 		}
@@ -110,6 +122,35 @@ func (e *engine) wait(t *testing.T, what string, ok func() bool) {
 			t.Fatalf("%s did not happen", what)
 		}
 	}
+}
+
+// tokens give an agent its join token, which may be replaced.
+type tokens struct {
+	mu      sync.Mutex
+	token   tunnel.Token
+	asked   int
+	changed chan struct{}
+}
+
+// tokens are given to the agent of a rig from now on: first the one it has.
+func (r *rig) tokens() *tokens {
+	k := &tokens{token: r.token, changed: make(chan struct{}, 1)}
+	r.options.TokenChanged = k.changed
+	r.options.Token = func(context.Context) (string, error) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.asked++
+		return tunnel.EncodeToken(k.token)
+	}
+	return k
+}
+
+// put replaces the token, and tells.
+func (k *tokens) put(next tunnel.Token) {
+	k.mu.Lock()
+	k.token = next
+	k.mu.Unlock()
+	k.changed <- struct{}{}
 }
 
 // store keeps an identity, and counts.

@@ -3,8 +3,6 @@
 package link_test
 
 import (
-	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,14 +16,7 @@ func TestATokenOfAnotherClusterIsTakenAtOnceAlsoWhenItComesAfterTheHubHasRefused
 	slow.RefusedMin, slow.RefusedMax = time.Hour, 2*time.Hour
 	r.options.Backoff = &slow
 	r.order(t, "a", 1)
-	var mu sync.Mutex
-	token, changed := r.token, make(chan struct{}, 1)
-	r.options.Token = func(context.Context) (string, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		return tunnel.EncodeToken(token)
-	}
-	r.options.TokenChanged = changed
+	given := r.tokens()
 	a := &agent{registry: newRegistry(&r.options)}
 	r.run(t)
 	r.engine.wait(t, "an order", func() bool { return r.engine.have["a"] == 1 })
@@ -43,9 +34,6 @@ func TestATokenOfAnotherClusterIsTakenAtOnceAlsoWhenItComesAfterTheHubHasRefused
 	if err != nil {
 		t.Fatal(err)
 	}
-	mu.Lock()
-	token = theirs
-	mu.Unlock()
-	changed <- struct{}{}
+	given.put(theirs)
 	eventually(t, "the join", func() bool { got := r.store.get(); return got.ClusterUID == other.UID && got.Next == nil })
 }

@@ -207,3 +207,13 @@ func equal(t *testing.T, what string, want, got any) {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
+
+// bury makes the last order of a Release of the cluster that is deleted.
+func (f *fixture) bury(t *testing.T, r *v1alpha1.Release, last Last) Tombstone {
+	t.Helper()
+	stone, err := f.Bury(t.Context(), r, "c1", last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stone
+}

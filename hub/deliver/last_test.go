@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kumodo.io/convoy/pkg/tunnel"
 )
@@ -23,7 +24,7 @@ func TestARemoveOrderThatAnAgentRefusesIsIssuedAnew(t *testing.T) {
 	for name, c := range map[string]struct {
 		last      Last
 		gone      bool // the Release
-		cluster   string
+		cluster   types.UID
 		older     bool // it is about an older order
 		after     time.Duration
 		inventory []tunnel.InventoryEntry
@@ -46,10 +47,7 @@ func TestARemoveOrderThatAnAgentRefusesIsIssuedAnew(t *testing.T) {
 				f := newFixture(t)
 				defer f.run()()
 				r := f.order("web", layer("a"), nil)
-				buried, err := f.Bury(t.Context(), r, "c1", c.last)
-				if err != nil {
-					t.Fatal(err)
-				}
+				buried := f.bury(t, r, c.last)
 				if c.gone {
 					f.gone(r)
 				}
@@ -61,12 +59,7 @@ func TestARemoveOrderThatAnAgentRefusesIsIssuedAnew(t *testing.T) {
 				if err := f.Refused(t.Context(), "c1", "other", about, c.inventory); err != nil {
 					t.Fatal(err)
 				}
-				if c.cluster != "c1" {
-					err = f.Refused(t.Context(), "c2", "web", about, c.inventory)
-				} else {
-					err = f.Refused(t.Context(), "c1", "web", about, c.inventory)
-				}
-				if err != nil {
+				if err := f.Refused(t.Context(), c.cluster, "web", about, c.inventory); err != nil {
 					t.Fatal(err)
 				}
 				now, ok := f.Buried("web")

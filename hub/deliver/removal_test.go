@@ -22,10 +22,7 @@ func TestADeletedReleaseLeavesItsLastOrderUntilTheAgentIsDone(t *testing.T) {
 		f.OnDone(func(uid types.UID) { told = append(told, uid) })
 		stop := f.run()
 		r := f.order("web", layer("a"), nil)
-		buried, err := f.Bury(t.Context(), r, "c1", Removal())
-		if err != nil {
-			t.Fatal(err)
-		}
+		buried := f.bury(t, r, Removal())
 		if buried.Sequence <= r.Status.Sequence {
 			t.Errorf("the last order has sequence %d after %d", buried.Sequence, r.Status.Sequence)
 		}
@@ -74,10 +71,7 @@ func TestAnApplyOrderNeverComesBackBetweenTwoLooks(t *testing.T) {
 		f := newFixture(t)
 		defer f.run()()
 		r := f.order("web", layer("a"), nil)
-		buried, err := f.Bury(t.Context(), r, "c1", Removal())
-		if err != nil {
-			t.Fatal(err)
-		}
+		buried := f.bury(t, r, Removal())
 		// Gone from the cache, which has not told of it yet.
 		delete(f.releases, r.UID)
 		if err := f.Done(t.Context(), "c1", "web", buried.Sequence); err != nil {
@@ -96,10 +90,7 @@ func TestAnAbsentAgentFindsTheRemoveOrderWhenTheReleaseIsLongGone(t *testing.T) 
 		f := newFixture(t)
 		defer f.run()()
 		r := f.order("web", layer("a"), nil)
-		buried, err := f.Bury(t.Context(), r, "c1", Removal())
-		if err != nil {
-			t.Fatal(err)
-		}
+		buried := f.bury(t, r, Removal())
 		f.gone(r)
 		<-time.NewTimer(29 * 24 * time.Hour).C
 		equal(t, "orders after 29 days", map[string]tunnel.Verb{"web": "remove"}, f.listed("c1"))

@@ -95,14 +95,7 @@ func TestTwoAgentsWhoseRenewalsPartAreClonesAndBothAreRefused(t *testing.T) {
 		}
 	}
 	// A new join, once.
-	token, err := r.NewToken(id, r.url, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	anew, err := r.NewPeer(token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	anew := r.anew(t, id, r.url)
 	if err := anew.Join(r.ctx, false); err != nil {
 		t.Fatal(err)
 	}
@@ -170,14 +163,7 @@ func TestARevokedIdentityLosesItsSessionAtOnceAndAllItsWaysBack(t *testing.T) {
 	if got := reason(p.Join(r.ctx, false)); got != tunnel.ReasonRevoked {
 		t.Errorf("its join, repeated: got %q", got)
 	}
-	token, err := r.NewToken(id, r.url, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	anew, err := r.NewPeer(token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	anew := r.anew(t, id, r.url)
 	if err := anew.Join(r.ctx, false); err != nil {
 		t.Fatal(err)
 	}
@@ -202,14 +188,7 @@ func TestARevocationThatNobodyToldOfIsSeenByTheSweeper(t *testing.T) {
 func TestANewJoinEndsTheSessionOfWhoJoinedBefore(t *testing.T) {
 	r := start(t)
 	id, _, old, _ := r.session(t, "edge")
-	token, err := r.NewToken(id, r.url, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	next, err := r.NewPeer(token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	next := r.anew(t, id, r.url)
 	if err := next.Join(r.ctx, false); err != nil {
 		t.Fatal(err)
 	}
@@ -310,14 +289,7 @@ func TestTheClustersOwnUIDDecidesWhomAnIdentityStandsFor(t *testing.T) {
 			t.Error("the conflict is named for ever")
 		}
 
-		token, err := r.NewToken(id, "ws://hub.example", time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
-		anew, err := r.NewPeer(token)
-		if err != nil {
-			t.Fatal(err)
-		}
+		anew := r.anew(t, id, "ws://hub.example")
 		anew.Connect = p.Connect
 		if err := anew.Join(r.ctx, false); err != nil {
 			t.Fatal(err)
@@ -347,14 +319,7 @@ func TestAHubThatHasJustStartedLetsTheRecordedClusterComeBackFirst(t *testing.T)
 func TestANewJoinOnAnotherClusterCountsAtOnce(t *testing.T) {
 	r := start(t)
 	id, _, _, _ := r.session(t, "edge")
-	token, err := r.NewToken(id, r.url, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	next, err := r.NewPeer(token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	next := r.anew(t, id, r.url)
 	next.Hello.TargetUID = "another"
 	if err := next.Join(r.ctx, false); err != nil {
 		t.Fatal(err)

@@ -134,14 +134,7 @@ func TestATokenMakesOneAgentAndNoOther(t *testing.T) {
 		if err := old.Join(r.ctx, false); err != nil {
 			t.Fatal(err)
 		}
-		token, err := r.NewToken(id, r.url, time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
-		next, err := r.NewPeer(token)
-		if err != nil {
-			t.Fatal(err)
-		}
+		next := r.anew(t, id, r.url)
 		if err := next.Join(r.ctx, false); err != nil {
 			t.Fatal(err)
 		}

@@ -70,6 +70,20 @@ func (r *rig) cluster(t *testing.T, name string) (tunnel.ClusterID, *gatewaytest
 	return id, p
 }
 
+// anew is an agent with a new token of a Cluster that is there, which has not joined yet.
+func (r *rig) anew(t *testing.T, id tunnel.ClusterID, url string) *gatewaytest.Peer {
+	t.Helper()
+	token, err := r.NewToken(id, url, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := r.NewPeer(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // session joins as a new Cluster and says hello.
 func (r *rig) session(t *testing.T, name string) (tunnel.ClusterID, *gatewaytest.Peer, *tunnel.Session, *tunnel.Client) {
 	t.Helper()

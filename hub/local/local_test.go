@@ -42,10 +42,17 @@ func TestAnAgentlessClusterIsServedAndWrittenOnce(t *testing.T) {
 	if labels[labelHub] != hubID {
 		t.Errorf("labels of the namespace of the state: %v", labels)
 	}
+	w.undisturbed(api, "ten further probes", 30)
+}
+
+// undisturbed waits for so many further calls of a target, and sees that none of them made
+// a write of the status or a start of the engine beside the first.
+func (w *world) undisturbed(api *target, what string, calls int) {
+	w.t.Helper()
 	before := api.used("t")
-	w.eventually("ten further probes", func() bool { return api.used("t") >= before+30 })
+	w.eventually(what, func() bool { return api.used("t") >= before+calls })
 	if writes, connected := w.counted(); writes != 1 || connected != 1 {
-		t.Errorf("%d writes of the status, %d starts of the engine; want one of each", writes, connected)
+		w.t.Errorf("%d writes of the status, %d starts of the engine; want one of each", writes, connected)
 	}
 }
 
@@ -168,11 +175,7 @@ func TestAHostThatIsAwaySaysNothingAboutItsClusters(t *testing.T) {
 	w.mu.Lock()
 	w.hostAway = true
 	w.mu.Unlock()
-	before := api.used("t")
-	w.eventually("five further probes", func() bool { return api.used("t") >= before+15 })
-	if writes, connected := w.counted(); writes != 1 || connected != 1 {
-		t.Errorf("%d writes of the status, %d starts of the engine; want one of each", writes, connected)
-	}
+	w.undisturbed(api, "five further probes", 15)
 }
 
 func TestOneTargetHasOneCluster(t *testing.T) {

@@ -196,18 +196,7 @@ func plain(v any) any {
 }
 
 func TestWithinAListThatIsOwnedWholeTheValuesThatAreThereAreFilledIn(t *testing.T) {
-	live := yamlObject(t, `
-apiVersion: networking.example.test/v1
-kind: Route
-metadata:
-  name: r
-  managedFields:
-  - {manager: convoy, operation: Apply, fieldsV1: {f:spec: {f:http: {}}}}
-spec:
-  http:
-  - {to: stable, weight: 70}
-  - {to: canary, weight: 30}
-`)
+	live := yamlObject(t, leaveRoute)
 	content := rendered(t, `
 apiVersion: networking.example.test/v1
 kind: Route

@@ -52,13 +52,19 @@ func TestS6BlockOnClusterUnreachableStaysWhileTheClusterIsAwayAndSaysSinceWhenAn
 	s.untilGone("web")
 }
 
-func TestS6BlockOnClusterUnreachableSetToFalseLetsGoAndTheRemoveOrderStays(t *testing.T) {
+// blockedDeletion is a Release whose Cluster is away and that is to be deleted first there.
+func blockedDeletion(t *testing.T) *stage {
 	s := newStage(t)
 	s.reachable(true)
 	s.ready("web", blocking)
 	s.reachable(false)
 	s.remove("web")
 	s.blocked("web")
+	return s
+}
+
+func TestS6BlockOnClusterUnreachableSetToFalseLetsGoAndTheRemoveOrderStays(t *testing.T) {
+	s := blockedDeletion(t)
 	s.edit("web", func(r *corev1alpha1.Release) { r.Spec.DeletionPolicy.BlockOnClusterUnreachable = false })
 	s.untilGone("web")
 	if got := s.graves(); got["web"] != tunnel.VerbRemove {
@@ -67,12 +73,7 @@ func TestS6BlockOnClusterUnreachableSetToFalseLetsGoAndTheRemoveOrderStays(t *te
 }
 
 func TestS6KeepWorkloadsLetsABlockedDeletionGoAndNothingIsRemoved(t *testing.T) {
-	s := newStage(t)
-	s.reachable(true)
-	s.ready("web", blocking)
-	s.reachable(false)
-	s.remove("web")
-	s.blocked("web")
+	s := blockedDeletion(t)
 	s.edit("web", func(r *corev1alpha1.Release) { r.Spec.DeletionPolicy.KeepWorkloads = true })
 	s.untilGone("web")
 	if got := s.graves(); got["web"] != tunnel.VerbRelease {
@@ -81,12 +82,7 @@ func TestS6KeepWorkloadsLetsABlockedDeletionGoAndNothingIsRemoved(t *testing.T) 
 }
 
 func TestS6ADeadClusterNeverMakesAnObjectUndeletableForTheClusterMayGo(t *testing.T) {
-	s := newStage(t)
-	s.reachable(true)
-	s.ready("web", blocking)
-	s.reachable(false)
-	s.remove("web")
-	s.blocked("web")
+	s := blockedDeletion(t)
 	s.removeCluster()
 	s.clusterGone()
 	s.untilGone("web")
