@@ -150,11 +150,15 @@ func (p *Player) releaseDeleted(ctx context.Context, m []string) (string, error)
 			if err != nil && !apierrors.IsNotFound(err) {
 				return "", err //nolint:wrapcheck // names the Release
 			}
-			wait, cancel := context.WithTimeout(ctx, p.opts.Rest)
+			limit, why := p.opts.Rest, ""
+			if deaf := t.deaf(); deaf != "" && calm < limit {
+				limit, why = calm, ": "+deaf
+			}
+			wait, cancel := context.WithTimeout(ctx, limit)
 			err = harness.WaitGone(wait, p.world.Hub.Plane.Dynamic(), install.Releases, t.namespace, r.name)
 			cancel()
 			if err != nil && ctx.Err() == nil {
-				p.say("# Release %s on %s is not gone after %s\n", r.name, t.cluster, p.opts.Rest)
+				p.say("# Release %s on %s is not gone after %s%s\n", r.name, t.cluster, limit, why)
 			}
 		}
 		r.deleted = true
