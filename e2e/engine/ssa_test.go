@@ -233,7 +233,7 @@ func testSS04AClaimTemplateThatChangesIsNamedAsWhatItIs(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("t-ss-04")
-	db := func(image, size string) string {
+	db := func(image, size, more string) string {
 		return `
 apiVersion: apps/v1
 kind: StatefulSet
@@ -247,18 +247,20 @@ spec:
     spec:
       containers: [{name: c, image: "` + image + `"}]
   volumeClaimTemplates:
-  - metadata: {name: data}
+  - metadata: {name: data, creationTimestamp: null}
+    ` + more + `
     spec:
       accessModes: [ReadWriteOnce]
       resources: {requests: {storage: ` + size + `}}
 `
 	}
-	b.apply("ss04", ns, db("example/db:1", "1Gi"))
-	b.apply("ss04", ns, db("example/db:2", "1024Mi"))
+	b.apply("ss04", ns, db("example/db:1", "1Gi", ""))
+	b.quiet("after the apply")
+	b.apply("ss04", ns, db("example/db:2", "1024Mi", "apiVersion: v1\n    kind: PersistentVolumeClaim"))
 	before, claim := b.get(statefulSets, ns, "db"), b.get(claims, ns, "data-db-0")
-	r := b.settled(b.accept(b.order("ss04", ns, db("example/db:3", "2Gi"), func(o *tunnel.Order) { o.Policy.Replace = false })))
+	r := b.settled(b.accept(b.order("ss04", ns, db("example/db:3", "2Gi", ""), func(o *tunnel.Order) { o.Policy.Replace = false })))
 	if len(r.Exceptions) == 0 || r.Exceptions[0].Reason != "Immutable" || !strings.HasPrefix(r.Exceptions[0].Message, "spec.volumeClaimTemplates: cannot be changed") ||
-		!strings.Contains(r.Applied.Message, "StatefulSet "+ns+"/db") || r.InSync.Status == tunnel.True {
+		r.Applied.Reason != "DryRunFailed" || !strings.Contains(r.Applied.Message, "StatefulSet "+ns+"/db") || r.InSync.Status != tunnel.False {
 		t.Errorf("applied %+v, exceptions %+v", r.Applied, r.Exceptions)
 	}
 	after := b.get(statefulSets, ns, "db")

@@ -16,50 +16,6 @@ import (
 	"kumodo.io/convoy/pkg/tunnel"
 )
 
-func TestSS04AClaimTemplateIsNeverReplaced(t *testing.T) {
-	inModes(t, testSS04AClaimTemplateIsNeverReplaced)
-}
-
-func testSS04AClaimTemplateIsNeverReplaced(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	ns := b.namespace("ss04")
-	db := func(image, claim string) string {
-		return `
-apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: db}
-spec:
-  serviceName: db
-  replicas: 0
-  selector: {matchLabels: {app: db}}
-  template:
-    metadata: {labels: {app: db}}
-    spec:
-      containers: [{name: c, image: "` + image + `"}]
-  volumeClaimTemplates:
-  - ` + claim + `
-`
-	}
-	claim := "{metadata: {name: data, creationTimestamp: null}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: %}}}}"
-	b.apply("ss04", ns, db("example/db:1", strings.Replace(claim, "%", "1Gi", 1)))
-	b.quiet("after the apply")
-	b.apply("ss04", ns, db("example/db:2", strings.Replace(strings.Replace(claim, "%", "1024Mi", 1), "{metadata", "{apiVersion: v1, kind: PersistentVolumeClaim, metadata", 1)))
-	sets := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
-	uid := b.get(sets, ns, "db").GetUID()
-	o := b.accept(b.order("ss04", ns, db("example/db:3", strings.Replace(claim, "%", "2Gi", 1))))
-	r := b.settled(o)
-	if r.Applied.Reason != "DryRunFailed" || !strings.Contains(r.Applied.Message, "StatefulSet ss04/db") || r.Exceptions[0].Reason != "Immutable" {
-		t.Errorf("applied is %+v, exceptions %+v", r.Applied, r.Exceptions)
-	}
-	if r.InSync.Status != tunnel.False {
-		t.Errorf("in sync is %+v", r.InSync)
-	}
-	if got := b.get(sets, ns, "db"); got.GetUID() != uid || !strings.Contains(mustJSON(t, got), `"image":"example/db:2"`) {
-		t.Errorf("the StatefulSet is %v", got.Object)
-	}
-}
-
 func TestSS06LargeObjectsArriveAndOneTooLargeIsRefusedByName(t *testing.T) {
 	inModes(t, testSS06LargeObjectsArriveAndOneTooLargeIsRefusedByName)
 }
