@@ -143,19 +143,21 @@ func executeOnce(o Options, c *chart.Chart, values map[string]any) (map[string]s
 	return rendered, nil
 }
 
-// ordered sorts the rendered files and leaves out what is no manifest.
+// ordered sorts the rendered files and leaves out what is no manifest. It takes them out
+// of the map one by one: together they may be most of what a worker has.
 func ordered(rendered map[string]string) ([]files.File, error) {
 	var list []files.File
 	total := 0
 	for name, text := range rendered {
+		delete(rendered, name)
 		if strings.HasSuffix(name, "NOTES.txt") || strings.HasPrefix(path.Base(name), "_") || strings.TrimSpace(text) == "" {
 			continue
 		}
 		if total += len(text); total > MaxRenderedBytes {
 			return nil, fmt.Errorf("%s: %w: the templates give more than %d MiB", name, ErrTooLarge, MaxRenderedBytes>>20)
 		}
-		if text = separate(text); text != "" {
-			list = append(list, files.File{Name: name, Data: []byte(text)})
+		if data := separate(text); len(data) > 0 {
+			list = append(list, files.File{Name: name, Data: data})
 		}
 	}
 	slices.SortFunc(list, func(a, b files.File) int { return strings.Compare(a.Name, b.Name) })

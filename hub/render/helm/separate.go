@@ -15,9 +15,9 @@ var separator = regexp.MustCompile(`(?:^|\s*\n)---\s*`)
 // documents as Helm: each begins behind a line of its own, without blanks around it,
 // and ends with a newline. Documents without content, null and {} are left out; with
 // none left the result is empty. Documents keep their lines where they can.
-func separate(text string) string {
-	var out strings.Builder
-	line := 1 // of what is written next
+func separate(text string) []byte {
+	out := make([]byte, 0, len(text)+len("---\n\n")) // enough but for many separators that share a line
+	line := 1                                        // of what is written next
 	emit := func(document string, at int) {
 		trimmed := strings.TrimSpace(document)
 		if nothing(trimmed) {
@@ -25,14 +25,14 @@ func separate(text string) string {
 		}
 		at += strings.Count(document[:strings.Index(document, trimmed)], "\n")
 		if line > 1 || at > 1 {
-			out.WriteString("---\n")
+			out = append(out, "---\n"...)
 			line++
 		}
 		for ; line < at; line++ {
-			out.WriteByte('\n')
+			out = append(out, '\n')
 		}
-		out.WriteString(trimmed)
-		out.WriteByte('\n')
+		out = append(out, trimmed...)
+		out = append(out, '\n')
 		line += strings.Count(trimmed, "\n") + 1
 	}
 	begin, beginLine := 0, 1
@@ -42,7 +42,7 @@ func separate(text string) string {
 		begin = found[1]
 	}
 	emit(text[begin:], beginLine)
-	return out.String()
+	return out
 }
 
 // nothing reports a document that is no object and is none to complain about either.

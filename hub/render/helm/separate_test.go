@@ -26,7 +26,7 @@ func TestDocumentsAreSeparatedWhereHelmSeparatesThem(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := separate(test.text); got != test.want {
+			if got := string(separate(test.text)); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
