@@ -3,8 +3,12 @@
 package order_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
@@ -99,4 +103,54 @@ func TestOneCommitMovesAnObjectBetweenReleasesWhoeverIsOrderedFirst(t *testing.T
 	if err := harness.WaitGone(a.ctx, world.edge.Plane.Dynamic(), configMaps, a.name, "db"); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestWhatIsLetGoIsTakenOverWithoutWaitingForTheNextAttempt(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, "letgo", map[string]string{
+		"old/db.yaml": configMap("db", "1"), "new/db.yaml": configMap("db", "2"), "stuck/free.yaml": configMap("free", "1"),
+		"stuck/held.yaml": strings.Replace(configMap("held", "1"), "{name: held}", "{name: held, finalizers: [example.test/hold]}", 1),
+	})
+	a.release("stuck")
+	a.release("old")
+	a.ready("old", "")
+	uid := a.uid("db")
+	hour := metav1.Duration{Duration: time.Hour}
+	a.release("new", func(s *corev1alpha1.ReleaseSpec) {
+		s.SyncPolicy.Retry = corev1alpha1.RetryPolicy{Minimum: &hour, Maximum: &hour}
+	})
+	a.says("new", "False", "OwnedByOther", "letgo-old")
+	a.patch("old", `{"deletionPolicy":{"keepWorkloads":true}}`)
+	began := time.Now()
+	a.onHub("-n", team, "delete", "release", a.named("old"), "--timeout="+patience.String())
+	t.Logf("gone after %s", time.Since(began).Round(10*time.Millisecond))
+	a.ready("new", "")
+	t.Logf("taken over after %s", time.Since(began).Round(10*time.Millisecond))
+	if got := a.uid("db"); got != uid {
+		t.Errorf("it was made anew: %s, was %s", got, uid)
+	}
+
+	// A removal that a finalizer holds is let go as fast.
+	a.ready("stuck", "")
+	a.onHub("-n", team, "delete", "release", a.named("stuck"), "--wait=false")
+	_, err := harness.WaitFor(a.ctx, world.edge.Plane.Dynamic(), configMaps, a.name, "held", func(u *unstructured.Unstructured) (bool, error) {
+		return u.GetDeletionTimestamp() != nil, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began = time.Now()
+	a.patch("stuck", `{"deletionPolicy":{"keepWorkloads":true}}`)
+	if err := harness.WaitGone(a.ctx, world.hub.Plane.Dynamic(), install.Releases, team, a.named("stuck")); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("a removal that was held is let go after %s", time.Since(began).Round(10*time.Millisecond))
+	_, err = harness.WaitFor(a.ctx, world.edge.Plane.Dynamic(), configMaps, a.name, "free", func(u *unstructured.Unstructured) (bool, error) {
+		return u.GetAnnotations()[corev1alpha1.AnnotationOwner] == "" && u.GetDeletionTimestamp() == nil, nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	t.Logf("and its objects carry no mark after %s", time.Since(began).Round(10*time.Millisecond))
+	a.onEdge("-n", a.name, "patch", "configmap", "held", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 }
