@@ -28,7 +28,7 @@ func testPR14WhatTheGarbageCollectorDeletesForItsOwnerIsToldAndNotMadeAgainAndAg
 	made := b.applies("configmaps", "child")
 	o := b.accept(b.order("pr14", ns, rest+owned("child", "v")))
 	r := b.report("uid-pr14", "what becomes of it", func(r tunnel.Report) bool {
-		return r.Sequence == o.Sequence && r.InSync.Status == tunnel.False && r.Healthy.Status == tunnel.False && len(r.Exceptions) == 1 &&
+		return r.Sequence == o.Sequence && r.Settled && r.InSync.Status == tunnel.False && r.Healthy.Status == tunnel.False && len(r.Exceptions) == 1 &&
 			strings.Contains(r.Exceptions[0].Message, "garbage collector deletes it")
 	})
 	if e := r.Exceptions[0]; e.Reason != "Drifted" || e.Name != "child" || !strings.Contains(e.Message, "ConfigMap owner with UID 00000000-0000-0000-0000-000000000009") {

@@ -161,7 +161,7 @@ func (r *release) problemOf(o *object, err error) *problem {
 	}
 	var ends *endingError
 	if errors.As(err, &ends) {
-		return &problem{reason: exceptionTerminating, message: clip("cannot be made again: "+ends.Error(), maxMessage)}
+		return &problem{reason: exceptionTerminating, lasts: true, message: clip("cannot be made again: "+ends.Error(), maxMessage)}
 	}
 	var fields *conflictError
 	if errors.As(err, &fields) {
@@ -179,7 +179,7 @@ func (r *release) problemOf(o *object, err error) *problem {
 	if !errors.As(err, &gone) && classify(err, surroundings{}) == cannotTell {
 		reason = reasonOf(err)
 	}
-	return &problem{reason: reason, message: clip("cannot be repaired: "+explain(err, isSecret(o.id)), maxMessage)}
+	return &problem{reason: reason, lasts: gone != nil, message: clip("cannot be repaired: "+explain(err, isSecret(o.id)), maxMessage)}
 }
 
 // repairing says what a repair may change.

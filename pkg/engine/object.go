@@ -77,6 +77,8 @@ type problem struct {
 	message string
 	// unsure: whether the object differs could not be found out.
 	unsure bool
+	// lasts: it is no matter of a moment, so that nobody has to wait before it is told.
+	lasts bool
 }
 
 // drifted says whether an applied object is not as it was after our last apply.

@@ -184,7 +184,7 @@ func (r *release) tallyLocked(out *tunnel.Report) tally {
 			s.firstMoving = cmp.Or(s.firstMoving, o.id.String()+": "+o.why)
 			add(o, exceptionUnknown, o.why)
 		default:
-			if blocksWave(o.id.Kind, o.id.Group) && (!o.missing || heals(r.order)) {
+			if blocksWave(o.id.Kind, o.id.Group) && (!o.missing || heals(r.order) && (o.problem == nil || !o.problem.lasts)) {
 				s.moving++
 			}
 			s.firstMoving = cmp.Or(s.firstMoving, o.id.String()+": "+o.why)
