@@ -71,8 +71,12 @@ func (l *looks) forget(key types.NamespacedName) {
 // have.
 func (w *work) look() (look, bool) {
 	out := look{uid: w.release.UID, generation: w.release.Generation, revision: w.revision.Key}
-	if w.made != nil {
-		out.digest, out.namespace = w.made.Objects.Digest, w.made.TargetNamespace
+	made := w.made
+	if made == nil && w.held {
+		made = w.release.Status.Render // it stays as it is, whatever the source has
+	}
+	if made != nil {
+		out.digest, out.namespace = made.Objects.Digest, made.TargetNamespace
 		return out, out.revision != ""
 	}
 	failed := w.outcome.Rendered != nil && w.outcome.Rendered.Status == metav1.ConditionFalse
