@@ -21,6 +21,10 @@ var builtin = merged(
 		{"apps", "DaemonSet"}:                                          daemonSet,
 		{"apps", "ReplicaSet"}:                                         replicaSet,
 		{"", "ReplicationController"}:                                  replicaSet,
+		{"extensions", "Deployment"}:                                   deployment, // as older servers still show them
+		{"extensions", "DaemonSet"}:                                    daemonSet,
+		{"extensions", "ReplicaSet"}:                                   replicaSet,
+		{"extensions", "NetworkPolicy"}:                                inert,
 		{"", "Pod"}:                                                    pod,
 		{"batch", "Job"}:                                               job,
 		{"batch", "CronJob"}:                                           cronJob,

@@ -36,6 +36,22 @@ func conditionsOf(o object) []condition {
 	return out
 }
 
+// find gives the first condition of a type.
+func find(conditions []condition, kind string) (condition, bool) {
+	for _, c := range conditions {
+		if c.kind == kind {
+			return c, true
+		}
+	}
+	return condition{}, false
+}
+
+// isTrue says that there is a condition of a type, and that it is True.
+func isTrue(conditions []condition, kind string) (condition, bool) {
+	c, there := find(conditions, kind)
+	return c, there && c.status == "True"
+}
+
 // about says whether a condition speaks of the object as it is now.
 func (c condition) about(o object) bool {
 	if !c.dated || c.generation == 0 {

@@ -64,12 +64,12 @@ func saidBy(o object, result *status.Result) string {
 
 // tidied is an object without the parts of a status that are not of the shape that
 // every controller keeps to, and that would make all of it unreadable.
+//
+// Nor has it observedGeneration: behind has judged that, and kstatus takes one that is
+// ahead for one that lags.
 func tidied(o object) object {
 	from := o.status()
-	to := make(map[string]any, 2)
-	if n, ok := from["observedGeneration"].(int64); ok {
-		to["observedGeneration"] = n
-	}
+	to := make(map[string]any, 1)
 	var kept []any
 	for _, item := range from.list("conditions") {
 		c, ok := item.(map[string]any)

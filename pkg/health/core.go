@@ -2,13 +2,15 @@
 
 package health
 
+import "encoding/json"
+
 func service(o object) Verdict {
 	spec := o.spec()
 	if spec.text("type") != "LoadBalancer" || len(spec.list("externalIPs")) > 0 {
 		return healthy()
 	}
 	for _, item := range o.status().fields("loadBalancer").list("ingress") {
-		if raw, ok := item.(map[string]any); ok && (raw["ip"] != nil || raw["hostname"] != nil) {
+		if raw, ok := item.(map[string]any); ok && joinedFirst(object(raw).text("ip"), object(raw).text("hostname")) != "" {
 			return healthy()
 		}
 	}
@@ -62,8 +64,10 @@ func volume(o object) Verdict {
 		return degraded("%s", joined(joinedFirst(st.text("reason"), "cannot be reclaimed"), st.text("message")))
 	case "Pending", "":
 		return progressing("is not available yet")
+	case "Available", "Bound", "Released":
+		return healthy() // what is released is kept for somebody
 	default:
-		return healthy() // Available, Bound, or Released and kept
+		return Verdict{State: Unknown, Message: "phase is " + st.text("phase")}
 	}
 }
 
@@ -79,15 +83,17 @@ func node(o object) Verdict {
 }
 
 func autoscaler(o object) Verdict {
-	conditions := conditionsOf(o)
-	for _, c := range conditions {
-		if c.kind == "AbleToScale" || c.kind == "ScalingActive" {
-			if v, is := unscaled(c); is {
-				return v
-			}
+	conditions := scalerConditions(o)
+	for _, kind := range []string{"AbleToScale", "ScalingActive"} {
+		c, there := find(conditions, kind)
+		if !there {
+			continue
+		}
+		if v, is := unscaled(c); is {
+			return v
 		}
 	}
-	if len(conditions) == 0 && o.text("apiVersion") != "autoscaling/v1" {
+	if len(conditions) == 0 && (o.text("apiVersion") != "autoscaling/v1" || o.status().count("currentReplicas")+o.status().count("desiredReplicas") == 0) {
 		return progressing("its controller has not looked at it yet")
 	}
 	return healthy()
@@ -96,12 +102,28 @@ func autoscaler(o object) Verdict {
 // cannotScale: of an autoscaler whose target is not there the controller writes this
 // condition and nothing else.
 func cannotScale(o object) (Verdict, bool) {
-	for _, c := range conditionsOf(o) {
-		if c.kind == "AbleToScale" {
-			return unscaled(c)
-		}
+	c, there := find(scalerConditions(o), "AbleToScale")
+	if !there {
+		return Verdict{}, false
 	}
-	return Verdict{}, false
+	return unscaled(c)
+}
+
+// scalerConditions of an autoscaler. Version v1 has no field for them: the server writes
+// them into an annotation.
+func scalerConditions(o object) []condition {
+	if o.text("apiVersion") != "autoscaling/v1" {
+		return conditionsOf(o)
+	}
+	text := o.meta().fields("annotations").text("autoscaling.alpha.kubernetes.io/conditions")
+	if text == "" || len(text) > maxAnnotation {
+		return nil
+	}
+	var list []any
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return nil // somebody's own text: it counts as not there
+	}
+	return conditionsOf(object{"status": map[string]any{"conditions": list}})
 }
 
 // unscaled says whether a condition of an autoscaler is a fault.
@@ -139,14 +161,19 @@ func cannotCount(o object) (Verdict, bool) {
 }
 
 func definition(o object) Verdict {
-	established := false
+	established, going := false, ""
 	for _, c := range conditionsOf(o) {
 		switch {
 		case c.kind == "NamesAccepted" && c.status == "False":
 			return degraded("its names are taken: %s", c.why())
 		case c.kind == "Established" && c.status == "True":
 			established = true
+		case c.kind == "Terminating" && c.status == "True":
+			going = joined("its objects are being deleted", c.why())
 		}
+	}
+	if going != "" {
+		return Verdict{State: Terminating, Message: going}
 	}
 	if !established {
 		return progressing("is not served yet")

@@ -4,6 +4,7 @@ package health
 
 import (
 	"fmt"
+	"maps"
 )
 
 // Judge judges a live object by the built-in rules, and where there is none for its kind by
@@ -25,6 +26,9 @@ func Judge(live map[string]any) Verdict {
 				return clipped(w)
 			}
 		}
+		if w, is := stopped(o, rule); is {
+			return clipped(w)
+		}
 		return v
 	}
 	return clipped(rule(o))
@@ -35,6 +39,15 @@ func Judge(live map[string]any) Verdict {
 var unobserved = map[groupKind]func(object) (Verdict, bool){
 	{"autoscaling", "HorizontalPodAutoscaler"}: cannotScale,
 	{"policy", "PodDisruptionBudget"}:          cannotCount,
+}
+
+// stopped: the specification alone says that the object is stopped. Controllers of several
+// kinds do not look at such a one any more, and its status stays about an older generation.
+func stopped(o object, r rule) (Verdict, bool) {
+	bare := maps.Clone(o)
+	delete(bare, "status")
+	v := r(bare)
+	return v, v.State == Suspended
 }
 
 // terminating says that an object is being deleted.
@@ -55,11 +68,14 @@ func terminating(o object) (Verdict, bool) {
 	return clipped(Verdict{State: Terminating, Message: message}), true
 }
 
-// behind says that the status speaks of another generation than the object is of.
+// behind says that the status speaks of an older generation than the object is of. A newer
+// one counts as observed: what a backup brought back, with its status, under a generation
+// that begins anew would wait for ever for a controller that never counts down, and some
+// write another number there.
 func behind(o object) (Verdict, bool) {
 	generation, has := o.meta().number("generation")
 	observed, told := o.status().number("observedGeneration")
-	if !has || !told || observed == generation {
+	if !has || !told || observed >= generation {
 		return Verdict{}, false
 	}
 	return progressing("generation %d is not observed yet, the status is about %d", generation, observed), true

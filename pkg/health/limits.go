@@ -16,6 +16,8 @@ const (
 	MaxRules = 4096
 	// maxMessage of a verdict, in bytes.
 	maxMessage = 512
+	// maxAnnotation that is read as JSON, in bytes.
+	maxAnnotation = 64 << 10
 	// maxNamed things that one message lists.
 	maxNamed = 5
 )

@@ -33,15 +33,15 @@ func pod(o object) Verdict {
 	if st.text("phase") == "Unknown" {
 		return Verdict{State: Unknown, Message: joined("its node does not answer", st.text("message"))}
 	}
-	for _, c := range conditionsOf(o) {
-		switch {
-		case c.kind == "PodScheduled" && c.status == "False":
-			return progressing("no node for it yet: %s", c.why())
-		case c.kind == "Ready" && c.status == "True":
-			return healthy()
-		case c.kind == "Ready":
-			return progressing("is not ready: %s", c.why())
-		}
+	conditions := conditionsOf(o)
+	if c, is := find(conditions, "PodScheduled"); is && c.status == "False" {
+		return progressing("no node for it yet: %s", c.why())
+	}
+	switch c, is := find(conditions, "Ready"); {
+	case is && c.status == "True":
+		return healthy()
+	case is:
+		return progressing("is not ready: %s", c.why())
 	}
 	return progressing("phase is %s", orNone(st.text("phase")))
 }
@@ -85,8 +85,10 @@ func orNone(text string) string {
 	return text
 }
 
+// job: what has ended has ended, whatever else its conditions say, in whatever order.
 func job(o object) Verdict {
 	var ending string
+	stopped := o.spec().is("suspend")
 	for _, c := range conditionsOf(o) {
 		if c.status != "True" {
 			continue
@@ -99,10 +101,10 @@ func job(o object) Verdict {
 		case "FailureTarget":
 			ending = "is about to fail: " + c.why()
 		case "Suspended":
-			return suspended("the job is suspended")
+			stopped = true
 		}
 	}
-	if o.spec().is("suspend") {
+	if stopped {
 		return suspended("the job is suspended")
 	}
 	if ending != "" {

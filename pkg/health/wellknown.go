@@ -114,7 +114,7 @@ func (p phases) rule() rule {
 // wellKnown are the rules of kinds that other projects serve.
 var wellKnown = merged(
 	certificateKinds(), gatewayKinds(), clusterAPIKinds(), argoKinds(), fluxKinds(), monitoringKinds(),
-	servingKinds(), crossplaneKinds(), dataKinds(), policyKinds(), runKinds(),
+	servingKinds(), crossplaneKinds(), dataKinds(), policyKinds(), runKinds(), openShiftKinds(),
 )
 
 // kindsOf gives several kinds of a group one rule.

@@ -29,13 +29,11 @@ func capi(o object) Verdict {
 	if st.text("phase") == "Failed" {
 		return failed("%s", joined("phase is Failed", st.text("failureMessage")))
 	}
-	summary := ""
-	for _, c := range conditionsOf(o) {
-		switch c.kind {
-		case "Available", "Ready", "RemediationAllowed":
-			if summary == "" || c.kind == "Available" {
-				summary = c.kind
-			}
+	summary, conditions := "", conditionsOf(o)
+	for _, kind := range []string{"Available", "Ready", "RemediationAllowed"} {
+		if _, there := find(conditions, kind); there {
+			summary = kind
+			break
 		}
 	}
 	switch summary {
@@ -87,36 +85,4 @@ func compositeDefinition(o object) Verdict {
 		return byCondition(o, "Offered", stillProgressing)
 	}
 	return v
-}
-
-// crossplane judges what Crossplane manages, claims and composites: conditions Synced and
-// Ready together. False when the object has not both.
-func crossplane(o object) (Verdict, bool) {
-	var synced, ready *condition
-	conditions := conditionsOf(o)
-	for i := range conditions {
-		switch conditions[i].kind {
-		case "Synced":
-			synced = &conditions[i]
-		case "Ready":
-			ready = &conditions[i]
-		}
-	}
-	switch {
-	case synced == nil:
-		return Verdict{}, false
-	case synced.reason == "ReconcilePaused":
-		return suspended("%s", synced.why()), true
-	case ready == nil:
-		return Verdict{}, false
-	case synced.status == "False":
-		return degraded("%s", synced.why()), true
-	case !synced.about(o) || !ready.about(o):
-		return progressing("its conditions are about an older generation"), true
-	case ready.status == "True":
-		return healthy(), true
-	case ready.status == "False" && ready.reason == "Unavailable":
-		return degraded("%s", ready.why()), true
-	}
-	return progressing("%s", ready.why()), true
 }

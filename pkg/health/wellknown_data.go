@@ -26,19 +26,17 @@ func dataKinds() map[groupKind]rule {
 // strimzi: a fault is its own condition, NotReady, beside reasons of being made.
 func strimzi(o object) Verdict {
 	conditions := conditionsOf(o)
-	for _, c := range conditions {
-		switch {
-		case c.status != "True":
-		case c.kind == "ReconciliationPaused":
-			return suspended("%s", joinedFirst(c.message, "the reconciliation is paused"))
-		case c.kind == "NotReady" && c.reason == "Creating":
-			return progressing("%s", c.why())
-		case c.kind == "NotReady":
-			return degraded("%s", c.why())
-		}
+	if c, is := isTrue(conditions, "ReconciliationPaused"); is {
+		return suspended("%s", joinedFirst(c.message, "the reconciliation is paused"))
 	}
-	if len(conditions) == 0 && o.text("kind") == "KafkaNodePool" && o.status().list("nodeIds") != nil {
-		return healthy() // pools have no condition: their Kafka speaks for them
+	if c, is := isTrue(conditions, "NotReady"); is {
+		if c.reason == "Creating" {
+			return progressing("%s", c.why())
+		}
+		return degraded("%s", c.why())
+	}
+	if _, told := find(conditions, "Ready"); !told && o.text("kind") == "KafkaNodePool" && o.status().list("nodeIds") != nil {
+		return healthy() // pools have none but warnings: their Kafka speaks for them
 	}
 	if o.text("kind") == "KafkaRebalance" {
 		return rebalance(conditions)
@@ -113,6 +111,9 @@ func postgresCluster(o object) Verdict {
 	}
 	if want, ready := o.spec().countOr("instances", 1), st.count("readyInstances"); ready < want {
 		return progressing("%d of %d instances are ready: %s", ready, want, joined(orNone(phase), st.text("phaseReason")))
+	}
+	if _, told := find(conditionsOf(o), "Ready"); !told && phase == "Cluster in healthy state" {
+		return healthy() // older versions have no conditions
 	}
 	return byCondition(o, "Ready", func(c condition) Verdict {
 		return progressing("%s: %s", orNone(phase), c.why())

@@ -26,17 +26,18 @@ func argoKinds() map[groupKind]rule {
 	return out
 }
 
-// rollout: its observedGeneration is a text.
+// rollout: its observedGeneration is a text; in old versions that of a hash, which tells
+// nothing of a generation.
 func rollout(o object) Verdict {
 	st := o.status()
-	if generation, has := o.meta().number("generation"); has && st.text("observedGeneration") != "" {
-		if observed := st.text("observedGeneration"); observed != strconv.FormatInt(generation, 10) {
-			return progressing("generation %d is not observed yet, the status is about %s", generation, observed)
+	if generation, has := o.meta().number("generation"); has {
+		if observed, err := strconv.ParseInt(st.text("observedGeneration"), 10, 64); err == nil && observed < generation {
+			return progressing("generation %d is not observed yet, the status is about %d", generation, observed)
 		}
 	}
 	switch phase := st.text("phase"); phase {
 	case "":
-		return progressing("its controller has not looked at it yet")
+		return oldRollout(o)
 	case "Healthy":
 		return healthy()
 	case "Degraded":
@@ -49,6 +50,30 @@ func rollout(o object) Verdict {
 		}
 		return progressing("%s", joined(phase, st.text("message")))
 	}
+}
+
+// oldRollout: versions without a phase tell by conditions and counts how far they are.
+func oldRollout(o object) Verdict {
+	st, conditions := o.status(), conditionsOf(o)
+	if len(conditions) == 0 {
+		return progressing("its controller has not looked at it yet")
+	}
+	if c, is := isTrue(conditions, "InvalidSpec"); is {
+		return failed("%s", c.why())
+	}
+	if c, there := find(conditions, "Progressing"); there && c.status == "False" && (c.reason == "ProgressDeadlineExceeded" || c.reason == "RolloutAborted") {
+		return failed("%s", c.why())
+	}
+	if o.spec().is("paused") || len(st.list("pauseConditions")) > 0 {
+		return suspended("the rollout is paused")
+	}
+	if v := rolledOut(o); v.State != Healthy {
+		return v
+	}
+	if stable, current := st.text("stableRS"), st.text("currentPodHash"); stable != current {
+		return progressing("the newest template is not the stable one yet")
+	}
+	return healthy()
 }
 
 func application(o object) Verdict {

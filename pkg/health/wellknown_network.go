@@ -51,8 +51,10 @@ func gatewayKinds() map[groupKind]rule {
 		{group, "Gateway"}:        gateway,
 		{group, "ReferenceGrant"}: inert,
 	}
-	kindsOf(out, group, attached("parents"), "HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute")
-	kindsOf(out, group, attached("ancestors"), "BackendTLSPolicy")
+	kindsOf(out, group, gateway, "ListenerSet")
+	kindsOf(out, "gateway.networking.x-k8s.io", gateway, "XListenerSet")
+	kindsOf(out, group, route, "HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute")
+	kindsOf(out, group, attachedPolicy, "BackendTLSPolicy")
 	kindsOf(out, "networking.istio.io", analysed, "VirtualService", "DestinationRule", "Gateway", "ServiceEntry", "Sidecar",
 		"EnvoyFilter", "WorkloadEntry", "WorkloadGroup", "ProxyConfig")
 	kindsOf(out, "security.istio.io", analysed, "AuthorizationPolicy", "PeerAuthentication", "RequestAuthentication")
@@ -61,59 +63,26 @@ func gatewayKinds() map[groupKind]rule {
 	return out
 }
 
-// gateway: accepted, and working in the data plane.
+// gateway: accepted, and working in the data plane. Versions before v1 have other words for
+// the two, which count where the newer one is missing.
 func gateway(o object) Verdict {
-	v := byCondition(o, "Accepted", butProgressing("Pending", "Waiting"))
+	conditions := conditionsOf(o)
+	accepted, programmed := "Accepted", "Programmed"
+	if _, there := find(conditions, accepted); !there {
+		if _, older := find(conditions, "Scheduled"); older {
+			accepted = "Scheduled"
+		}
+	}
+	if _, there := find(conditions, programmed); !there {
+		if _, older := find(conditions, "Ready"); older {
+			programmed = "Ready"
+		}
+	}
+	v := byCondition(o, accepted, butProgressing("Pending", "Waiting"))
 	if v.State != Healthy {
 		return v
 	}
-	return byCondition(o, "Programmed", butProgressing("Pending", "Waiting", "AddressNotAssigned"))
-}
-
-// attached judges a route or policy: each parent says by itself what it thinks of it.
-func attached(list string) rule {
-	return func(o object) Verdict {
-		parents := o.status().list(list)
-		if len(parents) == 0 {
-			return progressing("no gateway has taken it yet")
-		}
-		waiting := healthy()
-		for _, item := range parents {
-			raw, ok := item.(map[string]any)
-			if !ok {
-				continue
-			}
-			name := object(raw).fields("parentRef").text("name")
-			if list == "ancestors" {
-				name = object(raw).fields("ancestorRef").text("name")
-			}
-			switch v := ofParent(o, raw, name); v.State {
-			case Healthy:
-			case Degraded:
-				return v
-			default:
-				waiting = v
-			}
-		}
-		return waiting
-	}
-}
-
-func ofParent(o object, parent map[string]any, name string) Verdict {
-	// The conditions have the usual shape, only deeper.
-	as := object{"metadata": o["metadata"], "status": parent}
-	v := byCondition(as, "Accepted", butProgressing("Pending"))
-	for _, c := range conditionsOf(as) {
-		switch {
-		case v.State != Healthy || !c.about(o):
-		case c.kind == "ResolvedRefs" && c.status == "False", c.kind == "PartiallyInvalid" && c.status == "True":
-			v = degraded("%s", c.why())
-		}
-	}
-	if v.State != Healthy {
-		v.Message = "gateway " + orNone(name) + ": " + v.Message
-	}
-	return v
+	return byCondition(o, programmed, butProgressing("Pending", "Waiting", "AddressNotAssigned"))
 }
 
 // analysed: configuration of Istio has a status only where its analysis has something to

@@ -14,6 +14,9 @@ func monitoringKinds() map[groupKind]rule {
 // monitored: Reconciled says whether the operator could do its part, Available whether the
 // pods run; the latter can be True, Degraded and False.
 func monitored(o object) Verdict {
+	if _, there := o.status().number("availableReplicas"); there && len(conditionsOf(o)) == 0 {
+		return counted(o) // older operators have no conditions
+	}
 	v := byCondition(o, "Reconciled", meansDegraded)
 	if v.State != Healthy {
 		return v
@@ -24,6 +27,14 @@ func monitored(o object) Verdict {
 		}
 		return progressing("%s", c.why())
 	})
+}
+
+func counted(o object) Verdict {
+	want, available := o.spec().countOr("replicas", 1), o.status().count("availableReplicas")
+	if available < want {
+		return progressing("%d of %d pods are available", available, want)
+	}
+	return healthy()
 }
 
 // bindings: who uses a configuration says in its status whether it was accepted. Older
@@ -64,13 +75,12 @@ func keda(o object) Verdict {
 	if _, fixed := notes["autoscaling.keda.sh/paused-replicas"]; fixed || notes.text("autoscaling.keda.sh/paused") == "true" {
 		return suspended("an annotation stops the scaling")
 	}
-	for _, c := range conditionsOf(o) {
-		switch {
-		case c.kind == "Paused" && c.status == "True":
-			return suspended("%s", c.why())
-		case c.kind == "Fallback" && c.status == "True":
-			return degraded("scales by its fallback: %s", c.why())
-		}
+	conditions := conditionsOf(o)
+	if c, is := isTrue(conditions, "Paused"); is {
+		return suspended("%s", c.why())
+	}
+	if c, is := isTrue(conditions, "Fallback"); is {
+		return degraded("scales by its fallback: %s", c.why())
 	}
 	return byCondition(o, "Ready", meansDegraded)
 }

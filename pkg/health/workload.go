@@ -27,6 +27,11 @@ func deployment(o object) Verdict {
 	if v, refused := replicaFailure(conditions); refused {
 		return v
 	}
+	return rolledOut(o)
+}
+
+// rolledOut judges by the counts of a kind that replaces its pods step by step.
+func rolledOut(o object) Verdict {
 	st := o.status()
 	want, updated, all, available := o.spec().countOr("replicas", 1), st.count("updatedReplicas"), st.count("replicas"), st.count("availableReplicas")
 	switch {
