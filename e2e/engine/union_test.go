@@ -114,7 +114,7 @@ webhooks:
 	conversion := func(how string) string {
 		return strings.Replace(definition("ss18.example.test"), "spec:\n", "spec:\n  conversion: "+how+"\n", 1)
 	}
-	b.apply("ss18", ns, rolled(ns, "strat", noStrategy, plainContainer)+
+	b.apply("ss18", ns, rolled(ns, "rolls", noStrategy, plainContainer)+
 		rolled(ns, "vol", noStrategy, volumes("{name: d}, {name: stays}, {name: s, secret: {secretName: x, optional: true}}, {name: h, hostPath: {path: /srv}}"))+
 		rolled(ns, "probe", noStrategy, probed("{httpGet: {port: 80, path: /}}"))+
 		service("ext", "{selector: {app: a}, ports: [{port: 80}]}")+
@@ -122,18 +122,18 @@ webhooks:
 		hook("{service: {name: guard, namespace: "+ns+"}}")+
 		conversion("{strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {name: x, namespace: x}}}}"))
 	uids := map[string]any{}
-	for _, name := range []string{"strat", "vol", "probe"} {
+	for _, name := range []string{"rolls", "vol", "probe"} {
 		uids[name] = b.get(deployments, ns, name).GetUID()
 	}
-	b.apply("ss18", ns, rolled(ns, "strat", "strategy: {type: Recreate}", plainContainer)+
+	b.apply("ss18", ns, rolled(ns, "rolls", "strategy: {type: Recreate}", plainContainer)+
 		rolled(ns, "vol", noStrategy, volumes("{name: d, configMap: {name: x, optional: true}}, {name: stays}, {name: s, emptyDir: {}}, {name: h, configMap: {name: x, optional: true}}"))+
 		rolled(ns, "probe", noStrategy, probed(`{exec: {command: ["true"]}}`))+
 		service("ext", "{type: ExternalName, externalName: db.example.test}")+
 		service("node", "{type: ClusterIP, selector: {app: a}, ports: [{port: 80}]}")+
 		hook("{url: 'https://guard.example.test/'}")+
 		conversion("{strategy: None}"))
-	strat := b.get(deployments, ns, "strat")
-	only(t, "the strategy", at(strat, "spec", "strategy").(map[string]any), "type")
+	rolls := b.get(deployments, ns, "rolls")
+	only(t, "the strategy", at(rolls, "spec", "strategy").(map[string]any), "type")
 	vol := b.get(deployments, ns, "vol")
 	only(t, "volume d", volume(t, vol, 0), "name", "configMap")
 	only(t, "volume stays", volume(t, vol, 1), "name", "emptyDir")
@@ -160,8 +160,8 @@ webhooks:
 	b.quiet("after the switch")
 
 	// Somebody switches back: it is repaired, though the server fills the other member in.
-	b.edit(deployments, ns, "strat", "somebody", `{"spec":{"strategy":{"type":"RollingUpdate"}}}`)
-	b.live(deployments, ns, "strat", "repaired", func(u *unstructured.Unstructured) bool {
+	b.edit(deployments, ns, "rolls", "somebody", `{"spec":{"strategy":{"type":"RollingUpdate"}}}`)
+	b.live(deployments, ns, "rolls", "repaired", func(u *unstructured.Unstructured) bool {
 		return at(u, "spec", "strategy", "type") == "Recreate" && at(u, "spec", "strategy", "rollingUpdate") == nil
 	})
 }
@@ -174,10 +174,10 @@ func testSS19ANullBesideAnotherMemberOfAUnionIsNoObstacle(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ns := b.namespace("t-ss-19")
-	b.apply("ss19", ns, rolled(ns, "strat", noStrategy, plainContainer+"\n      volumes: [{name: d}]"))
-	b.apply("ss19", ns, rolled(ns, "strat", "strategy: {type: Recreate, rollingUpdate: null}",
+	b.apply("ss19", ns, rolled(ns, "rolls", noStrategy, plainContainer+"\n      volumes: [{name: d}]"))
+	b.apply("ss19", ns, rolled(ns, "rolls", "strategy: {type: Recreate, rollingUpdate: null}",
 		plainContainer+"\n      volumes: [{name: d, emptyDir: null, configMap: {name: x, optional: true}}]"))
-	got := b.get(deployments, ns, "strat")
+	got := b.get(deployments, ns, "rolls")
 	only(t, "the strategy", at(got, "spec", "strategy").(map[string]any), "type")
 	only(t, "the volume", volume(t, got, 0), "name", "configMap")
 	b.quiet("after the switch")

@@ -63,10 +63,10 @@ type surroundings struct {
 // The server has no other sign for these than the text of its message. They
 // only ever turn a final verdict into "cannot tell" or back, or forbid a deletion.
 const (
-	textNoDryRun    = "does not support dry run"
-	textDenied      = "denied the request"
-	textPolicy      = "denied request"
-	textUndeclared  = "field not declared in schema"
+	textNoDryRun   = "does not support dry run"
+	textDenied     = "denied the request"
+	textPolicy     = "denied request"
+	textUndeclared = "field not declared in schema"
 )
 
 // lasting are the words of an internal error (500) by which the server says that it will
