@@ -11,7 +11,6 @@ import (
 	"net/url"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -93,8 +92,8 @@ func (r *release) applyItem(ctx context.Context, order tunnel.Order, p *plan, it
 			if err := r.carryNumber(ctx, p, it, content); err != nil {
 				return err
 			}
-			// It may have been annotated since it was tried.
-			if why, err := r.annotatedToStay(ctx, it, content); err != nil {
+			// It may have been annotated, or own data, since it was tried.
+			if why, err := r.staysInPlace(ctx, it, content); err != nil {
 				return err
 			} else if why != "" {
 				return &keptError{why: why}
@@ -238,7 +237,7 @@ func (r *release) takeOver(ctx context.Context, it *item, content map[string]any
 // deleteForReplace deletes an object of ours whose immutable field changes, and
 // waits until it is gone.
 func (r *release) deleteForReplace(ctx context.Context, order tunnel.Order, it *item) error {
-	err := r.runner.target.remove(ctx, *it.res, it.id.Namespace, it.id.Name, it.uid, it.rv, metav1.DeletePropagationBackground)
+	err := r.runner.target.remove(ctx, *it.res, it.id.Namespace, it.id.Name, it.uid, it.rv, replacements[groupKind{it.id.Group, it.id.Kind}])
 	switch {
 	case apierrors.IsNotFound(err):
 	case apierrors.IsConflict(err):

@@ -23,6 +23,7 @@ type deletion struct {
 	rules    deleteRules
 	rendered string // why what was applied last says that it stays; empty: it does not
 	step     int    // of its wave, see deleteStep
+	wave     int32  // it is deleted in: its own, or a lower one for what it holds
 	asked    bool
 	why      string // it is still there
 	// holds: a finalizer keeps it, or may, so that the steps that follow wait. later: its
@@ -59,13 +60,14 @@ func (r *release) deleteObjects(ctx context.Context, order tunnel.Order, objects
 	for i, o := range objects {
 		all[i] = &deletion{o: o, rules: rules, rendered: rendered[o], step: r.deleteStep(o)}
 	}
+	afterContents(all)
 	slices.SortFunc(all, func(a, b *deletion) int {
-		return -cmp.Or(cmp.Compare(a.o.wave, b.o.wave), cmp.Compare(a.step, b.step), cmp.Compare(a.o.id.String(), b.o.id.String()))
+		return -cmp.Or(cmp.Compare(a.wave, b.wave), cmp.Compare(a.step, b.step), cmp.Compare(a.o.id.String(), b.o.id.String()))
 	})
 	deadline := r.now().Add(timeoutOf(order))
 	for start := 0; start < len(all); {
 		end := start
-		for end < len(all) && all[end].o.wave == all[start].o.wave {
+		for end < len(all) && all[end].wave == all[start].wave {
 			end++
 		}
 		if err := r.deleteWave(ctx, order, slices.Clone(all[start:end]), deadline); err != nil {
@@ -280,8 +282,20 @@ func (r *release) deleteOne(ctx context.Context, d *deletion) (gone bool, err er
 	if keep := d.rules.kept(o.id, m.Annotations, created); keep != "" {
 		return r.keep(ctx, o, keep)
 	}
+	if isNamespace(o.id) && o.id.Name == d.rules.target {
+		return r.keep(ctx, o, "it is the target namespace")
+	}
 	if d.rendered != "" {
 		return r.keep(ctx, o, d.rendered+", as it was applied")
+	}
+	switch why, waits, err := r.boundData(ctx, o, res, d.rules); {
+	case err != nil:
+		return false, err
+	case waits:
+		d.why = why
+		return false, nil
+	case why != "":
+		return r.keep(ctx, o, why)
 	}
 	heir, unknown := r.heir(o.id)
 	switch {
@@ -294,7 +308,10 @@ func (r *release) deleteOne(ctx context.Context, d *deletion) (gone bool, err er
 	if hook := d.rules.needed[o.id.Name]; hook != "" && isNamespace(o.id) {
 		return r.keep(ctx, o, "hook "+hook+" is made in it")
 	}
-	other, err := r.others(ctx, o, res)
+	if what := r.staysWithin(o.id); what != "" {
+		return r.keep(ctx, o, holdsOwn(what))
+	}
+	there, err := r.others(ctx, o, res, d.rules)
 	var left *leftByHookError
 	switch {
 	case errors.As(err, &left):
@@ -305,8 +322,11 @@ func (r *release) deleteOne(ctx context.Context, d *deletion) (gone bool, err er
 		// Taken for occupied, until it can be told.
 		d.why = "it cannot be told whether others have objects that would go with it: " + explain(err, false)
 		return false, nil
-	case other != "":
-		return r.keep(ctx, o, "others have objects in it, as "+other)
+	case there.why != "":
+		return r.keep(ctx, o, there.why)
+	case there.wait != "":
+		d.why = there.wait + " in it is not deleted yet"
+		return false, nil
 	}
 	err = r.runner.target.remove(ctx, res, o.id.Namespace, o.id.Name, m.UID, m.ResourceVersion, d.rules.propagation)
 	switch {

@@ -91,7 +91,8 @@ func (e *ownedByOtherError) Error() string {
 	return fmt.Sprintf("belongs to %q", clip(e.owner, 100))
 }
 
-// keptError: an object is not deleted to be made anew, since an annotation keeps it.
+// keptError: an object is not deleted to be made anew, since an annotation keeps it, or
+// data would go with it.
 type keptError struct{ why string }
 
 func (e *keptError) Error() string {

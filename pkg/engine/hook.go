@@ -64,7 +64,7 @@ func newHook(it item, annotations map[string]string) (*hook, error) {
 	h := &hook{
 		item: it, name: annotations[v1alpha1.AnnotationHookName], phases: map[string]bool{},
 		// With a definition, a namespace or a claim others' objects or data would go.
-		keep: deleteRules{removal: true}.annotated(annotations) != "" || !replaceable(it.id),
+		keep: deleteRules{removal: true}.annotated(annotations) != "" || holdsMore(it.id),
 	}
 	for _, word := range splitWords(words) {
 		if !knownPhases[word] {

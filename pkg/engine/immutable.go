@@ -73,15 +73,14 @@ func (r *release) tryAnew(ctx context.Context, order tunnel.Order, it *item, con
 		it.fail(invalid, exceptionImmutable, message)
 	case err != nil, !saysUnchangeable(cause):
 		it.fail(rejected, exceptionRejected, message)
-	case order.Policy.Replace && replaceable(it.id) && r.object(it.id) != nil:
-		it.replace = true
-		switch why, kept := r.annotatedToStay(ctx, it, content); {
+	case order.Policy.Replace && r.object(it.id) != nil:
+		switch why, kept := r.staysInPlace(ctx, it, content); {
 		case kept != nil:
-			it.replace = false
 			it.fail(cannotTell, reasonOf(kept), it.explain(kept))
 		case why != "":
-			it.replace = false
 			it.fail(invalid, exceptionImmutable, (&keptError{why: why}).Error()+"; "+message)
+		default:
+			it.replace = true
 		}
 	default:
 		it.fail(invalid, exceptionImmutable, message)
@@ -237,15 +236,4 @@ func (r *release) annotatedToStay(ctx context.Context, it *item, content map[str
 		return "", err
 	}
 	return rendered[o] + ", as it was applied", nil
-}
-
-// replaceable says whether an object may be deleted to be made anew, should the
-// policy say so. Not those that take others' objects or data with them.
-func replaceable(id manifest.Identity) bool {
-	switch (groupKind{id.Group, id.Kind}) {
-	case groupKind{"", "Namespace"}, groupKind{"", "PersistentVolumeClaim"}, groupKind{"", "PersistentVolume"},
-		groupKind{"apiextensions.k8s.io", "CustomResourceDefinition"}:
-		return false
-	}
-	return true
 }

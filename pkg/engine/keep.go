@@ -32,13 +32,31 @@ const (
 	kindNamespace  = "Namespace"
 	kindDefinition = "CustomResourceDefinition"
 	kindClaim      = "PersistentVolumeClaim"
+	kindVolume     = "PersistentVolume"
 )
+
+// groupSnapshot is that of snapshots of volumes.
+const groupSnapshot = "snapshot.storage.k8s.io"
+
+// dataKinds are those with which data goes, and why one of them is kept.
+var dataKinds = map[groupKind]string{
+	{"", kindClaim}:                          "deleting a claim would delete its data",
+	{"", kindVolume}:                         "deleting a volume may lose its data, and cannot be taken back",
+	{groupSnapshot, "VolumeSnapshot"}:        "deleting a snapshot would delete its data",
+	{groupSnapshot, "VolumeSnapshotContent"}: "deleting a snapshot would delete its data",
+}
+
+// holdsMore says whether more than itself may go with an object: others' objects, or data.
+func holdsMore(id manifest.Identity) bool {
+	return isNamespace(id) || isDefinition(id) || dataKinds[groupKind{id.Group, id.Kind}] != ""
+}
 
 // deleteRules say what may be deleted, and how.
 type deleteRules struct {
 	allowed     []string // of the kinds that are kept otherwise
 	propagation metav1.DeletionPropagation
-	removal     bool // the Release goes
+	removal     bool   // the Release goes
+	target      string // namespace of a Release that does not go, which is never pruned
 	// needed are namespaces that hooks of the render are made in, and by which of them.
 	needed map[string]string
 }
@@ -49,6 +67,9 @@ func rulesOf(order tunnel.Order, nothing bool) deleteRules {
 	rules := deleteRules{
 		allowed: order.Policy.Allowed, propagation: metav1.DeletionPropagation(order.Policy.Propagation),
 		removal: order.Verb == tunnel.VerbRemove,
+	}
+	if !rules.removal {
+		rules.target = order.Policy.Namespace
 	}
 	if rules.propagation == "" {
 		rules.propagation = metav1.DeletePropagationBackground
@@ -77,8 +98,9 @@ func (d deleteRules) kept(id manifest.Identity, annotations map[string]string, c
 		return "deleting a definition would delete all objects of its kind"
 	case isNamespace(id) && !created && !slices.Contains(d.allowed, kindNamespace):
 		return "the namespace was there before it was first applied"
-	case isClaim(id) && !slices.Contains(d.allowed, kindClaim):
-		return "deleting a claim would delete its data"
+	}
+	if why := dataKinds[groupKind{id.Group, id.Kind}]; why != "" && !slices.Contains(d.allowed, id.Kind) {
+		return why
 	}
 	return d.annotated(annotations)
 }

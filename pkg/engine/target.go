@@ -203,8 +203,10 @@ type meta struct {
 	ResourceVersion string            `json:"resourceVersion"`
 	Annotations     map[string]string `json:"annotations"`
 	Finalizers      []string          `json:"finalizers"`
-	Deletion        *metav1.Time      `json:"deletionTimestamp"`
-	Managers        []struct {
+
+	Owners   []metav1.OwnerReference `json:"ownerReferences"`
+	Deletion *metav1.Time            `json:"deletionTimestamp"`
+	Managers []struct {
 		Manager     string                            `json:"manager"`
 		Operation   metav1.ManagedFieldsOperationType `json:"operation"`
 		Subresource string                            `json:"subresource"`
