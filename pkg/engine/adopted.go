@@ -127,16 +127,3 @@ func winReplaced(order tunnel.Order, conflicts []conflict) error {
 	}
 	return fmt.Errorf("%w: %w", errReplaced, err)
 }
-
-// adoptedUIDs are those of the objects that somebody else made.
-func (r *release) adoptedUIDs() map[string]bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	uids := map[string]bool{}
-	for _, o := range r.objects {
-		if o.isAdopted(o.uid) {
-			uids[o.uid] = true
-		}
-	}
-	return uids
-}

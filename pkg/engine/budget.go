@@ -43,8 +43,15 @@ func (r *release) withinBudget(ctx context.Context, order tunnel.Order, stale []
 	total := r.lastTotal(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	leaves := make(map[*object]bool, len(stale))
+	for _, o := range stale {
+		leaves[o] = true
+	}
 	var counted []*object
 	for _, o := range stale {
+		if r.staysWithinLocked(o.id, func(other *object) bool { return leaves[other] }) != "" || isNamespace(o.id) && o.id.Name == rules.target {
+			continue
+		}
 		// What is let through already, gone, never was there or stays anyway costs nothing.
 		if o.leaving != nil || o.missing || o.stays || o.isAdopted(o.uid) || (!o.applied && o.uid == "") || keeps[o] != "" || rules.kept(o.id, nil, o.created) != "" {
 			continue

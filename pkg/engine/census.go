@@ -14,24 +14,21 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"kumodo.io/convoy/api/core/v1alpha1"
-	"kumodo.io/convoy/pkg/manifest"
 )
 
 // typeMetaList asks for the metadata of a list's items alone.
 const typeMetaList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=1,application/json"
 
-// stranger names an object in a namespace that is not of this Release, does not
-// come with every namespace and is not made by one of these; empty: there is none.
-// A namespace that is deleted takes all of them with it. An error means that it
-// cannot be told.
-func (r *release) stranger(ctx context.Context, namespace string) (string, error) {
+// stranger says which object in a namespace stands in the way of its deletion: one that
+// is not of this Release, does not come with every namespace and is not made by one of
+// these; or one of this Release that is not being deleted. A namespace that is deleted
+// takes all of them with it. An error means that it cannot be told.
+func (r *release) stranger(ctx context.Context, namespace string, rules deleteRules) (occupied, error) {
 	resources, err := r.runner.discovery.everything(ctx)
 	if err != nil {
-		return "", err
+		return occupied{}, err
 	}
-	adopted := r.adoptedUIDs()
+	var waits occupied
 	kinds := make(map[schema.GroupKind]bool, len(resources))
 	for _, res := range resources {
 		kinds[schema.GroupKind{Group: res.group, Kind: res.kind}] = true
@@ -49,15 +46,23 @@ func (r *release) stranger(ctx context.Context, namespace string) (string, error
 				break
 			}
 			if err != nil {
-				return "", fmt.Errorf("list %s of namespace %s: %w", res.plural, namespace, err)
+				return occupied{}, fmt.Errorf("list %s of namespace %s: %w", res.plural, namespace, err)
 			}
 			var page metav1.PartialObjectMetadataList
 			if err := json.Unmarshal(body, &page); err != nil {
-				return "", fmt.Errorf("decode list of %s: %w", res.plural, err)
+				return occupied{}, fmt.Errorf("decode list of %s: %w", res.plural, err)
 			}
 			for i := range page.Items {
-				if item := &page.Items[i].ObjectMeta; adopted[string(item.UID)] && item.DeletionTimestamp == nil || r.strange(res, item, kinds) {
-					return manifest.Identity{Group: res.group, Kind: res.kind, Namespace: namespace, Name: item.Name}.String(), nil
+				item := &page.Items[i].ObjectMeta
+				if item.DeletionTimestamp != nil {
+					continue
+				}
+				found := r.inhabitant(res, item, strange(res, item, kinds, rules))
+				if found.why != "" {
+					return found, nil
+				}
+				if waits.wait == "" {
+					waits = found
 				}
 			}
 			if page.Continue == "" {
@@ -66,15 +71,13 @@ func (r *release) stranger(ctx context.Context, namespace string) (string, error
 			query.Set("continue", page.Continue)
 		}
 	}
-	return "", nil
+	return waits, nil
 }
 
-// strange says whether an object is somebody else's.
-func (r *release) strange(res resource, item *metav1.ObjectMeta, kinds map[schema.GroupKind]bool) bool {
-	if item.DeletionTimestamp != nil || item.Annotations[v1alpha1.AnnotationOwner] == r.marks.owner {
-		return false
-	}
-	if owner := metav1.GetControllerOf(item); owner != nil {
+// strange says whether an object means something by itself. What an owner of it is
+// there for does not, but where owners leave what they own.
+func strange(res resource, item *metav1.ObjectMeta, kinds map[schema.GroupKind]bool, rules deleteRules) bool {
+	if owner := metav1.GetControllerOf(item); owner != nil && rules.propagation != metav1.DeletePropagationOrphan {
 		if gv, err := schema.ParseGroupVersion(owner.APIVersion); err == nil && kinds[schema.GroupKind{Group: gv.Group, Kind: owner.Kind}] {
 			return false // its owner is in the same namespace, and looked at itself
 		}

@@ -13,35 +13,33 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/pkg/manifest"
 )
 
-// others names an object of somebody else that would go with one of ours: one in a
-// namespace, or one of a kind that we defined. Empty: there is none. An error means
-// that it cannot be told.
-func (r *release) others(ctx context.Context, o *object, res resource) (string, error) {
+// others says which object that is not being deleted would go with one of ours: one in a
+// namespace, or one of a kind that we defined. An error means that it cannot be told.
+func (r *release) others(ctx context.Context, o *object, res resource, rules deleteRules) (occupied, error) {
 	switch {
 	case isNamespace(o.id):
 		if err := r.leftByHooks(ctx, func(id manifest.Identity) bool { return id.Namespace == o.id.Name }); err != nil {
-			return "", err
+			return occupied{}, err
 		}
-		return r.stranger(ctx, o.id.Name)
+		return r.stranger(ctx, o.id.Name, rules)
 	case isDefinition(o.id):
 		live, err := r.runner.target.get(ctx, res, "", o.id.Name)
 		if err != nil {
-			return "", err
+			return occupied{}, err
 		}
 		defined, ok := definedBy(live)
 		if !ok {
-			return "", nil // it serves no version, so nothing can be of its kind
+			return occupied{why: "it serves no version, so that it cannot be told whether there are objects of its kind"}, nil
 		}
 		if err := r.leftByHooks(ctx, func(id manifest.Identity) bool { return id.Group == defined.group && id.Kind == defined.kind }); err != nil {
-			return "", err
+			return occupied{}, err
 		}
 		return r.strangerOf(ctx, defined)
 	}
-	return "", nil
+	return occupied{}, nil
 }
 
 // definedBy says where objects of the kind of a live definition live.
@@ -69,32 +67,40 @@ func definedBy(live map[string]any) (resource, bool) {
 	return resource{}, false
 }
 
-// strangerOf names an object of a kind, in whatever namespace, that is not of this
-// Release.
-func (r *release) strangerOf(ctx context.Context, res resource) (string, error) {
+// strangerOf says which object of a kind, in whatever namespace, stands in the way of the
+// deletion of that kind.
+func (r *release) strangerOf(ctx context.Context, res resource) (occupied, error) {
+	var waits occupied
 	query := url.Values{"limit": {strconv.Itoa(pageSize)}}
 	for {
 		body, _, err := r.runner.target.call(ctx, request{
 			verb: "list", method: http.MethodGet, path: res.path("", ""), query: query, accept: typeMetaList,
 		})
 		if kindGone(err) {
-			return "", nil
+			return waits, nil
 		}
 		if err != nil {
-			return "", fmt.Errorf("list %s: %w", res.plural, err)
+			return occupied{}, fmt.Errorf("list %s: %w", res.plural, err)
 		}
 		var page metav1.PartialObjectMetadataList
 		if err := json.Unmarshal(body, &page); err != nil {
-			return "", fmt.Errorf("decode list of %s: %w", res.plural, err)
+			return occupied{}, fmt.Errorf("decode list of %s: %w", res.plural, err)
 		}
 		for i := range page.Items {
 			item := &page.Items[i].ObjectMeta
-			if item.DeletionTimestamp == nil && item.Annotations[v1alpha1.AnnotationOwner] != r.marks.owner {
-				return manifest.Identity{Group: res.group, Kind: res.kind, Namespace: item.Namespace, Name: item.Name}.String(), nil
+			if item.DeletionTimestamp != nil {
+				continue
+			}
+			found := r.inhabitant(res, item, true)
+			if found.why != "" {
+				return found, nil
+			}
+			if waits.wait == "" {
+				waits = found
 			}
 		}
 		if page.Continue == "" {
-			return "", nil
+			return waits, nil
 		}
 		query.Set("continue", page.Continue)
 	}
