@@ -192,8 +192,9 @@ type PrunePolicy struct {
 	// +optional
 	AllowEmpty bool `json:"allowEmpty,omitempty"`
 	// allowed are kinds that are kept unless they are named here, since with one goes
-	// more than itself: Namespace, CustomResourceDefinition, PersistentVolumeClaim. They
-	// may then be deleted by a prune and by the removal of the Release.
+	// more than itself: Namespace, CustomResourceDefinition, PersistentVolumeClaim,
+	// PersistentVolume, VolumeSnapshot, VolumeSnapshotContent. They may then be deleted by
+	// a prune and by the removal of the Release.
 	// +optional
 	// +listType=set
 	Allowed []string `json:"allowed,omitempty"`

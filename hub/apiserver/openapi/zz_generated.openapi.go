@@ -6082,7 +6082,7 @@ func schema_convoy_api_core_v1alpha1_PrunePolicy(ref common.ReferenceCallback) c
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "allowed are kinds that are kept unless they are named here, since with one goes more than itself: Namespace, CustomResourceDefinition, PersistentVolumeClaim. They may then be deleted by a prune and by the removal of the Release.",
+							Description: "allowed are kinds that are kept unless they are named here, since with one goes more than itself: Namespace, CustomResourceDefinition, PersistentVolumeClaim, PersistentVolume, VolumeSnapshot, VolumeSnapshotContent. They may then be deleted by a prune and by the removal of the Release.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

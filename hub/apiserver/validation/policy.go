@@ -39,7 +39,9 @@ const (
 )
 
 // guardedKinds are kept by a prune unless they are named.
-var guardedKinds = []string{"Namespace", "CustomResourceDefinition", "PersistentVolumeClaim"}
+var guardedKinds = []string{
+	"Namespace", "CustomResourceDefinition", "PersistentVolumeClaim", "PersistentVolume", "VolumeSnapshot", "VolumeSnapshotContent",
+}
 
 // precedence checks what a Release waits for. Circles are looked for where other
 // Releases can be looked at.

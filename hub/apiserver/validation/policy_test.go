@@ -79,6 +79,7 @@ func TestPoliciesOfReleases(t *testing.T) {
 		"rule sets":                              {func(s *spec) { s.Health.RuleSets = []string{"db", "team.web"} }, nil},
 		"a rule set twice":                       {func(s *spec) { s.Health.RuleSets = []string{"db", "db"} }, []string{"spec.health.ruleSets[1]"}},
 		"kinds that a prune may delete":          {func(s *spec) { s.SyncPolicy.Prune.Allowed = []string{"Namespace", "PersistentVolumeClaim"} }, nil},
+		"kinds of volumes and snapshots":         {func(s *spec) { s.SyncPolicy.Prune.Allowed = []string{"PersistentVolume", "VolumeSnapshot", "VolumeSnapshotContent"} }, nil},
 		"a kind that is not guarded":             {func(s *spec) { s.SyncPolicy.Prune.Allowed = []string{"Deployment"} }, []string{"spec.syncPolicy.prune.allowed[0]"}},
 		"a propagation":                          {func(s *spec) { s.SyncPolicy.Prune.Propagation = "Foreground" }, nil},
 		"a propagation that is none":             {func(s *spec) { s.SyncPolicy.Prune.Propagation = "Slow" }, []string{"spec.syncPolicy.prune.propagation"}},
