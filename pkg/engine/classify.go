@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -207,9 +208,39 @@ func hasCause(st metav1.Status, t metav1.CauseType) bool {
 	return false
 }
 
+// hidingError is an error about an object with values that were sealed.
+type hidingError struct {
+	err   error
+	hides map[string]string // the values, by where they stand
+}
+
+func hiding(err error, hides map[string]string) error {
+	if err == nil || len(hides) == 0 {
+		return err
+	}
+	return &hidingError{err: err, hides: hides}
+}
+
+func (e *hidingError) Error() string { return e.err.Error() }
+func (e *hidingError) Unwrap() error { return e.err }
+
+// tells says whether the error repeats such a value. Then only fields are named, as of a
+// Secret.
+func (e *hidingError) tells() bool {
+	said := e.err.Error()
+	for _, value := range e.hides {
+		if spelt := strconv.Quote(value); value != "" && (strings.Contains(said, value) || strings.Contains(said, spelt[1:len(spelt)-1])) {
+			return true
+		}
+	}
+	return false
+}
+
 // explain shortens an error for a message. Values of a Secret never get into it: of
 // an invalid Secret only the fields are named.
 func explain(err error, secret bool) string {
+	var hidden *hidingError
+	secret = secret || errors.As(err, &hidden) && hidden.tells()
 	var held *heldError
 	if errors.As(err, &held) {
 		hint := held.hint()

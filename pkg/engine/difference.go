@@ -22,10 +22,12 @@ func (r *release) compare(ctx context.Context, o *object) ([]tunnel.Difference, 
 		return nil, ErrNotStored
 	}
 	var content, masked map[string]any
+	var hides map[string]string
 	err := r.contents(ctx, render, func(n int32) bool { return n == line }, func(e *manifest.Entry) (_ bool, err error) {
 		if e.Digest != digest {
 			return false, ErrNotStored
 		}
+		hides = e.Sealed
 		if content, err = e.Object(); err != nil {
 			return false, err
 		}
@@ -58,12 +60,12 @@ func (r *release) compare(ctx context.Context, o *object) ([]tunnel.Difference, 
 	if err == nil {
 		differ = changes(live, want, t)
 	} else if want, differ, _, err = r.mendLive(ctx, o, *res, content, live, t, err); err != nil {
-		return nil, err
+		return nil, hiding(err, hides)
 	}
-	hides := isSecret(o.id)
+	secret := isSecret(o.id)
 	var found []tunnel.Difference
 	for _, c := range differ {
-		found = append(found, c.shown(live, want, hides || sealedAt(masked, c.keys)))
+		found = append(found, c.shown(live, want, secret || sealedAt(masked, c.keys)))
 	}
 	return found, nil
 }

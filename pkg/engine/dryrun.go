@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -152,20 +150,8 @@ func reasonOf(err error) string {
 	return exceptionUnreachable
 }
 
-// explain is explain for an item. Where the server repeats a value that was sealed, only
-// fields are named, as of a Secret.
-func (it *item) explain(err error) string {
-	if isSecret(it.id) {
-		return explain(err, true)
-	}
-	said := err.Error()
-	for _, value := range it.hides {
-		if spelt := strconv.Quote(value); value != "" && (strings.Contains(said, value) || strings.Contains(said, spelt[1:len(spelt)-1])) {
-			return explain(err, true)
-		}
-	}
-	return explain(err, false)
-}
+// explain is explain for an item.
+func (it *item) explain(err error) string { return explain(hiding(err, it.hides), isSecret(it.id)) }
 
 // hide takes down what must not be told of an item. All of a Secret must not.
 func (it *item) hide(e *manifest.Entry) {

@@ -208,7 +208,7 @@ func (r *release) repair(ctx context.Context, o *object, live map[string]any, ho
 	if render == nil || res == nil {
 		return repaired{}, fmt.Errorf("%s was never applied: %w", o.id, ErrNotStored)
 	}
-	content, err := r.content(ctx, render, line, digest)
+	content, hides, err := r.contentHiding(ctx, render, line, digest)
 	if err != nil {
 		return repaired{}, err
 	}
@@ -237,7 +237,8 @@ func (r *release) repair(ctx context.Context, o *object, live map[string]any, ho
 		if err := r.collected(ctx, o.id, content); err != nil {
 			return repaired{}, err
 		}
-		return r.makeAgain(ctx, o, *res, content, namespace)
+		out, err := r.makeAgain(ctx, o, *res, content, namespace)
+		return out, hiding(err, hides)
 	}
 	if owner := ownerOf(live); owner != "" && owner != r.marks.owner {
 		r.observe(o, live)
@@ -262,7 +263,7 @@ func (r *release) repair(ctx context.Context, o *object, live map[string]any, ho
 	}
 	want, _, err := r.runner.target.apply(ctx, *res, o.id.Namespace, o.id.Name, body, true, true)
 	if err != nil {
-		return r.repairMended(ctx, o, *res, content, live, t, err, how)
+		return r.repairMended(ctx, o, *res, content, live, t, hiding(err, hides), how)
 	}
 	differ := changes(live, want, t)
 	lost := ownEntry(live) == nil
@@ -305,7 +306,7 @@ func (r *release) repair(ctx context.Context, o *object, live map[string]any, ho
 	}
 	answer, _, err := r.runner.target.apply(ctx, *res, o.id.Namespace, o.id.Name, body, true, false)
 	if err != nil {
-		return repaired{}, err
+		return repaired{}, hiding(err, hides)
 	}
 	r.accept(o, answer)
 	return describe(differ, lost), nil

@@ -340,7 +340,13 @@ func (p *plan) around(it *item, order tunnel.Order, changed func(groupKind, defi
 }
 
 // content decodes one line of a stored render.
-func (r *release) content(ctx context.Context, render *Render, line int32, digest string) (content map[string]any, err error) {
+func (r *release) content(ctx context.Context, render *Render, line int32, digest string) (map[string]any, error) {
+	content, _, err := r.contentHiding(ctx, render, line, digest)
+	return content, err
+}
+
+// contentHiding is content, and gives the sealed values of the line, by where they stand.
+func (r *release) contentHiding(ctx context.Context, render *Render, line int32, digest string) (content map[string]any, hides map[string]string, err error) {
 	err = r.contents(ctx, render, func(n int32) bool { return n == line }, func(e *manifest.Entry) (bool, error) {
 		if e.Digest != digest {
 			return false, &renderError{
@@ -348,13 +354,14 @@ func (r *release) content(ctx context.Context, render *Render, line int32, diges
 				err:    fmt.Errorf("line %d of the stored render is not what was applied", line),
 			}
 		}
+		hides = e.Sealed
 		content, err = e.Object()
 		return false, err
 	})
 	if err == nil && content == nil {
 		err = fmt.Errorf("line %d of %s: %w", line, render.Objects.Digest, ErrNotStored)
 	}
-	return content, err
+	return content, hides, err
 }
 
 // contents calls f for the lines that want picks, in order, until f says to stop.

@@ -6,8 +6,23 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
+
+func TestWhereAServerRepeatsASealedValueOnlyFieldsAreNamed(t *testing.T) {
+	t.Parallel()
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "s", field.ErrorList{field.Invalid(field.NewPath("spec", "externalName"), "hunter \"2\"", "no host")})
+	if got := explain(hiding(invalid, map[string]string{"/spec/x": "other"}), false); !strings.Contains(got, "no host") {
+		t.Errorf("got %q", got)
+	}
+	got := explain(&compareError{hiding(invalid, map[string]string{"/spec/externalName": "hunter \"2\""})}, false)
+	if got != "spec.externalName: FieldValueInvalid" {
+		t.Errorf("got %q", got)
+	}
+}
 
 func TestSS09WhatTheServerCannotReadIsToldInPlainWordsWithoutAnyValue(t *testing.T) {
 	t.Parallel()
