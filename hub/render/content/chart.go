@@ -48,6 +48,7 @@ func (r *renderer) chart(place string) error {
 		return err
 	}
 	r.result.Chart, r.result.ChartVersion, r.result.AppVersion = rendered.Chart, rendered.Version, rendered.AppVersion
+	r.result.Warnings = append(r.result.Warnings, rendered.Warnings...)
 	crds, objects, err := rendered.Objects()
 	if err != nil {
 		return r.withoutKeys(err)

@@ -45,7 +45,32 @@ func explain(c *chart.Chart, err error, secrets []string) error {
 			}
 		}
 	}
-	return fmt.Errorf("chart %s: %w: %s", c.Name(), ErrTemplate, describe(err.Error(), known, secrets))
+	return &templateError{
+		place: placeOf(err.Error(), known), err: fmt.Errorf("chart %s: %w: %s", c.Name(), ErrTemplate, describe(err.Error(), known, secrets)),
+	}
+}
+
+// templateError is a template that failed, and where.
+type templateError struct {
+	place string // NAME, line N; empty where it is not known
+	err   error
+}
+
+func (e *templateError) Error() string { return e.err.Error() }
+func (e *templateError) Unwrap() error { return e.err }
+
+// placeOf gives the innermost template of the chart that an error names, and the line.
+func placeOf(text string, known map[string]bool) string {
+	if parts := atPlace.FindStringSubmatch(text); parts != nil && known[parts[2]] && parts[2] != inTpl {
+		return parts[2] + ", line " + parts[3]
+	}
+	place := ""
+	for _, found := range where.FindAllStringSubmatch(text, -1) {
+		if known[found[1]] && found[1] != inTpl {
+			place = found[1] + ", line " + found[2]
+		}
+	}
+	return place
 }
 
 func describe(text string, known map[string]bool, secrets []string) string {

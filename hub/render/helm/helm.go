@@ -50,6 +50,8 @@ type Result struct {
 	CRDs []files.File
 	// Chart, Version and AppVersion as Chart.yaml has them.
 	Chart, Version, AppVersion string
+	// Warnings for people: what of the chart's templates is another in every render.
+	Warnings []string
 }
 
 // Render renders a chart. Its errors wrap the sentinels of this package or of files,
@@ -81,11 +83,14 @@ func Render(o Options) (result Result, err error) {
 	if err := checkKubeVersion(c, o.Facts); err != nil {
 		return Result{}, err
 	}
-	rendered, err := execute(o, c, values)
+	rendered, warning, err := execute(o, c, values)
 	if err != nil {
 		return Result{}, err
 	}
 	result = Result{Chart: c.Name(), Version: c.Metadata.Version, AppVersion: c.Metadata.AppVersion}
+	if warning != "" {
+		result.Warnings = []string{warning}
+	}
 	if result.Files, err = ordered(rendered); err != nil {
 		return Result{}, err
 	}
@@ -98,26 +103,36 @@ func Render(o Options) (result Result, err error) {
 }
 
 // execute runs the templates: once, with everything random made to fail, where it is
-// worth finding out that nothing random is used; and else as they are.
-func execute(o Options, c *chart.Chart, values map[string]any) (map[string]string, error) {
+// worth finding out that nothing random is used; and else as they are. What is random is
+// told in a warning.
+func execute(o Options, c *chart.Chart, values map[string]any) (rendered map[string]string, warning string, err error) {
 	words := findImpure(c, values)
 	if words.certain() {
 		o.Facts.Note(facts.Random)
-	} else if words.possible() {
-		words.forbid()
-		rendered, err := executeOnce(o, c, values)
-		words.allow()
-		if !errors.Is(err, ErrTemplate) {
-			return rendered, err
-		}
-		o.SkipSchema = true // the values have fitted
 		rendered, err = executeOnce(o, c, values)
-		if err == nil {
-			o.Facts.Note(facts.Random)
-		}
-		return rendered, err
+		return rendered, words.warning(""), err
 	}
-	return executeOnce(o, c, values)
+	if !words.possible() {
+		rendered, err = executeOnce(o, c, values)
+		return rendered, "", err
+	}
+	words.forbid()
+	rendered, err = executeOnce(o, c, values)
+	words.allow()
+	if !errors.Is(err, ErrTemplate) {
+		return rendered, "", err
+	}
+	place := ""
+	var barred *templateError
+	if errors.As(err, &barred) {
+		place = barred.place
+	}
+	o.SkipSchema = true // the values have fitted
+	if rendered, err = executeOnce(o, c, values); err == nil {
+		o.Facts.Note(facts.Random)
+		warning = words.warning(place)
+	}
+	return rendered, warning, err
 }
 
 func executeOnce(o Options, c *chart.Chart, values map[string]any) (map[string]string, error) {

@@ -52,6 +52,8 @@ func inWord(c byte) bool {
 // came out is the render.
 type words struct {
 	edits []edit
+	// asks: a template names lookup.
+	asks bool
 	// elsewhere: such a name stands in a text that may be given to tpl.
 	elsewhere bool
 }
@@ -59,6 +61,8 @@ type words struct {
 // edit is one template, as it is and without what is random.
 type edit struct {
 	file          *chart.File
+	name          string // as errors have it
+	places        []place
 	plain, barred []byte
 }
 
@@ -87,8 +91,10 @@ func findImpure(c *chart.Chart, values map[string]any) *words {
 	found := &words{}
 	usesTpl := false
 	var spoken []string // texts in templates
+	names := templateNames(c)
 	for file := range templates(c) {
 		text := string(file.Data)
+		found.asks = found.asks || strings.Contains(text, "lookup")
 		usesTpl = usesTpl || strings.Contains(text, "tpl")
 		if !namesImpure(text) {
 			continue // most templates: nothing to parse for
@@ -100,7 +106,9 @@ func findImpure(c *chart.Chart, values map[string]any) *words {
 		found.elsewhere = found.elsewhere || scan.lost
 		spoken = append(spoken, scan.texts...)
 		if len(scan.places) > 0 {
-			found.edits = append(found.edits, edit{file: file, plain: file.Data, barred: bar(file.Data, scan.places)})
+			found.edits = append(found.edits, edit{
+				file: file, name: names[file], places: scan.places, plain: file.Data, barred: bar(file.Data, scan.places),
+			})
 		}
 	}
 	if !usesTpl {

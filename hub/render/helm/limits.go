@@ -27,4 +27,6 @@ const (
 	maxShown = 10
 	// minSecret is the length of the shortest text that is struck out of an error.
 	minSecret = 4
+	// maxNamed functions in a warning.
+	maxNamed = 5
 )
