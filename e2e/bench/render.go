@@ -66,7 +66,7 @@ func renders(ctx context.Context, b *bed) (err error) {
 		}
 		b.out.add("a render of "+sample.name, sample.goal, "%.1f ms through a worker into the store; the work alone %.1f ms, %d allocations", whole, pure, allocations)
 		if sample.goal != "-" {
-			b.out.unless(whole < 100, "what is above the work alone is the way through a worker and into the store: all of the source and of the render cross a pipe.")
+			b.out.unless(whole < 100, "a worker parses and writes, on as many cores as are free; all of the source and of the render cross a pipe, and the store writes it down.")
 		}
 	}
 	return r.fleet(ctx, b)
