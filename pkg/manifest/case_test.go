@@ -279,3 +279,31 @@ func TestDR04WhatOnlyAServerWritesIsDropped(t *testing.T) {
 		}
 	}
 }
+
+func TestYA07AListWithoutItemsIsNoObjects(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"apiVersion: v1\nkind: List\n", "apiVersion: v1\nkind: List\nitems: []\n", "apiVersion: v1\nkind: List\nitems: null\n",
+		"apiVersion: v1\nkind: List\nmetadata: {resourceVersion: \"\"}\n", "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: List}]\n",
+	} {
+		objects, err := manifest.Parse("a.yaml", []byte(text))
+		if err != nil || len(objects) != 0 {
+			t.Errorf("%q gives %d objects, %v", text, len(objects), err)
+		}
+	}
+	// What may be meant to be an object is refused, not dropped.
+	for _, text := range []string{"apiVersion: v1\nkind: List\nmetadata: {name: a}\n", "apiVersion: example.test/v1\nkind: AllowList\n", "kind: List\n", "apiVersion: v1\nkind: List\nmetadata: a\n", "apiVersion: v1\nkind: List\nitem: [{}]\n"} {
+		if objects, err := manifest.Parse("a.yaml", []byte(text)); err == nil && len(objects) == 0 {
+			t.Errorf("%q is dropped in silence", text)
+		}
+	}
+}
+
+func TestGO03TheCaseOfAnEndingDoesNotMatter(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{"a.yaml": true, "UP.YAML": true, "a.Yml": true, "a.JSON": true, "a.yaml.bak": false, "YAML": false} {
+		if got := manifest.IsManifest(name); got != want {
+			t.Errorf("%s is read: %t", name, got)
+		}
+	}
+}

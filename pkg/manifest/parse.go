@@ -120,6 +120,9 @@ func (p *fileParser) flatten(content map[string]any, place Place, line func(...s
 	}
 	kind, _ := content["kind"].(string)
 	items, listed := content["items"]
+	if !listed && isEmptyList(content) {
+		return
+	}
 	if !listed || !strings.HasSuffix(kind, "List") {
 		object, faults := newObject(content, place, func(path ...string) int { return line(append(steps[:len(steps):len(steps)], path...)...) })
 		if len(faults) > 0 {
@@ -150,6 +153,23 @@ func (p *fileParser) flatten(content map[string]any, place Place, line func(...s
 		}
 		p.flatten(object, place, line, inner)
 	}
+}
+
+// isEmptyList says that a List without items is one of no objects, as a server reads it. A
+// kind that only ends in List is not known to be one, and whoever wrote another field meant
+// something by it.
+func isEmptyList(content map[string]any) bool {
+	if content["kind"] != "List" || content["apiVersion"] != "v1" {
+		return false
+	}
+	for field := range content {
+		if field != "apiVersion" && field != "kind" && field != "metadata" {
+			return false
+		}
+	}
+	meta, told := content["metadata"].(map[string]any)
+	_, named := meta["name"]
+	return content["metadata"] == nil || told && !named
 }
 
 // fail records a fault with the place it names, or else the given one.

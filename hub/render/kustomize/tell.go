@@ -35,12 +35,13 @@ func (w *walk) tell(folder, text string) string {
 			m.open(string(data))
 		}
 	}
-	var places []string
+	var suspects []suspect
 	for _, name := range sortedNames(w.copied) {
 		if shown := m.repeats(string(w.copied[name]), !w.data[name]); shown {
-			places = append(places, m.where(name)...)
+			suspects = append(suspects, suspect{places: m.where(name), piece: m.piece})
 		}
 	}
+	places := guilty(suspects)
 	if len(places) == 0 && !w.repeats(text) {
 		return text
 	}
@@ -75,6 +76,8 @@ type message struct {
 	named map[string]bool // names as a whole
 	// spots are the patches and the like of the text that was looked at last.
 	spots []string
+	// piece is the longest value or word that the text shares with the message.
+	piece string
 }
 
 func newMessage(text string) *message {
@@ -193,12 +196,12 @@ func nested(text string) bool {
 // repeats reports that the message tells something of a text which is no name, and
 // keeps where in it.
 func (m *message) repeats(text string, isYAML bool) bool {
-	m.spots = nil
+	m.spots, m.piece = nil, ""
 	shown := false
 	for _, word := range words(text) {
 		if open, there := m.words[word]; there && !open {
 			shown = true
-			break
+			m.shared(word)
 		}
 	}
 	if !isYAML {
@@ -243,7 +246,9 @@ func (m *message) repeatsNode(node *yaml.Node, steps []string, spot string, secr
 			shown = m.repeatsNode(child, steps, inside, secret) || shown
 		}
 	case yaml.ScalarNode:
-		shown = m.value(node, steps, secret)
+		if shown = m.value(node, steps, secret); shown {
+			m.shared(node.Value)
+		}
 		if shown && spot != "" && !slices.Contains(m.spots, spot) {
 			m.spots = append(m.spots, spot)
 		}

@@ -132,3 +132,14 @@ func TestEntriesThatAreNoNamesOfFilesAreNotRepeated(t *testing.T) {
 		})
 	}
 }
+
+func TestKU06AFileThatSharesAWordWithTheFaultIsNotBlamedForIt(t *testing.T) {
+	const patch = `[{op: add, path: /spec/replicas, value: 2}]` // no JSON, whatever else it is
+	_, err := build(t, tree("-- base/kustomization.yaml --\nresources: [crd.yaml, d.yaml]\n"+
+		"-- base/crd.yaml --\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: mines.example.test}\nspec: {names: {kind: Mine}, versions: [{schema: {openAPIV3Schema: {type: object}}}]}\n"+
+		"-- base/d.yaml --\n"+deployment("shop")+
+		"-- over/kustomization.yaml --\nresources: [../base]\npatchesJson6902:\n- target: {group: apps, version: v1, kind: Deployment, name: shop}\n  patch: '"+patch+"'\n"), "over")
+	if err == nil || !strings.Contains(err.Error(), "over/kustomization.yaml: patchesJson6902[0]") || strings.Contains(err.Error(), "base/") {
+		t.Errorf("got %v", err)
+	}
+}

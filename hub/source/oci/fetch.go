@@ -165,7 +165,7 @@ func kindOf(layer ocispec.Descriptor) layerKind {
 	case strings.HasSuffix(media, "+yaml"):
 		return layerFile
 	}
-	switch path.Ext(layer.Annotations[ocispec.AnnotationTitle]) {
+	switch strings.ToLower(path.Ext(layer.Annotations[ocispec.AnnotationTitle])) {
 	case ".yaml", ".yml", ".json": // a file that was pushed by its name
 		return layerFile
 	}
