@@ -118,6 +118,11 @@ type RenderStatus struct {
 	// +optional
 	// +listType=atomic
 	Reads []string `json:"reads,omitempty"`
+	// warnings for people: which template calls a function whose answer is another in every
+	// render, which hooks were left out. At most 16, of 512 bytes each.
+	// +optional
+	// +listType=atomic
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // LayerReference points at a blob of the render store.

@@ -7190,6 +7190,25 @@ func schema_convoy_api_core_v1alpha1_RenderStatus(ref common.ReferenceCallback) 
 							},
 						},
 					},
+					"warnings": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "warnings for people: which template calls a function whose answer is another in every render, which hooks were left out. At most 16, of 512 bytes each.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
 				},
 				Required: []string{"objects", "count"},
 			},

@@ -74,7 +74,7 @@ func (r *Reconciler) finish(ctx context.Context, w *work, ready bool) error {
 		w.made = render
 		w.outcome.Rendered = &report.Finding{
 			Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRendered,
-			Message: report.RenderedMessage(render.Count, revision),
+			Message: report.RenderedMessage(render.Count, revision) + warned(render.Warnings),
 		}
 	}
 	if !ready {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -237,4 +238,29 @@ func TestAPreviewRendersAndWritesNothing(t *testing.T) {
 	if r.ResourceVersion != first.ResourceVersion {
 		t.Error("a preview wrote a status")
 	}
+}
+
+func TestHE10AWarningOfARenderStandsInTheStatusAsLongAsTheRender(t *testing.T) {
+	s := newStage(t)
+	s.git.push("1", map[string]string{"app": "one warns a.yaml calls randAlphaNum"})
+	s.reachable(true)
+	first := s.ready("web")
+	warned := func(r *corev1alpha1.Release) bool {
+		rendered := meta.FindStatusCondition(r.Status.Conditions, corev1alpha1.ConditionRendered)
+		return len(r.Status.Render.Warnings) == 1 && r.Status.Render.Warnings[0] == "a.yaml calls randAlphaNum" &&
+			rendered != nil && strings.HasSuffix(rendered.Message, "; warning: a.yaml calls randAlphaNum")
+	}
+	if !warned(first) {
+		t.Errorf("warned of %q in %v", first.Status.Render.Warnings, first.Status.Conditions)
+	}
+	made := s.renderer.made()
+	if r := s.sync("web", "1"); !warned(r) || s.renderer.made() != made {
+		t.Errorf("after a sync without a new render: warned of %q in %v", r.Status.Render.Warnings, r.Status.Conditions)
+	}
+	s.git.push("2", map[string]string{"app": "two"})
+	s.sync("web", "2")
+	s.until("web", "the next render without a warning", func(r *corev1alpha1.Release) bool {
+		rendered := meta.FindStatusCondition(r.Status.Conditions, corev1alpha1.ConditionRendered)
+		return r.Status.RenderRef != first.Status.RenderRef && len(r.Status.Render.Warnings) == 0 && rendered != nil && !strings.Contains(rendered.Message, "warning")
+	})
 }

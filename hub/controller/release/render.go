@@ -4,6 +4,7 @@ package release
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
@@ -65,13 +66,24 @@ func (r *Reconciler) described(w *work, rendered render.Result) corev1alpha1.Ren
 		Objects:         corev1alpha1.LayerReference{Digest: rendered.Objects.Digest, Size: rendered.Objects.Size},
 		Count:           int32(rendered.Count), // at most 10,000
 		Hooks:           int32(rendered.Hooks), // of these
-		TargetNamespace: targetNamespace(w.release), Reads: rendered.Reads,
+		TargetNamespace: targetNamespace(w.release), Reads: rendered.Reads, Warnings: rendered.Warnings,
 		Renderer: r.Version, Provenance: r.provenance(w, rendered),
 	}
 	if rendered.Sealed != nil {
 		status.Sealed = corev1alpha1.LayerReference{Digest: rendered.Sealed.Digest, Size: rendered.Sealed.Size}
 	}
 	return status
+}
+
+// warned is what a Rendered condition adds of the warnings of a render, the first in words.
+func warned(warnings []string) string {
+	switch len(warnings) {
+	case 0:
+		return ""
+	case 1:
+		return "; warning: " + warnings[0]
+	}
+	return fmt.Sprintf("; %d warnings (status.render.warnings): %s", len(warnings), warnings[0])
 }
 
 // provenance says what a render was made of.

@@ -97,7 +97,7 @@ func (s snapshot) InputDigest(path string) (string, error) {
 func (*git) Others(source.Want, source.Revision, []string, []string) release.Others { return nil }
 
 // renderer turns a text into a digest of its own; "bad..." fails, "" is empty. What
-// follows "reads " in a text are the facts that it reads.
+// follows "reads " in a text are the facts that it reads, and "warns " a warning.
 type renderer struct {
 	mu    sync.Mutex
 	count int
@@ -128,6 +128,10 @@ func (r *renderer) Render(ctx context.Context, job render.Job) (render.Result, e
 	if before, facts, ok := strings.Cut(text, " reads "); ok {
 		text, reads = before, strings.Fields(facts)
 	}
+	var warnings []string
+	if before, warning, ok := strings.Cut(text, " warns "); ok {
+		text, warnings = before, []string{warning}
+	}
 	hash, err := r.InputsHash(ctx, job, reads)
 	if err != nil {
 		return render.Result{}, err
@@ -139,7 +143,7 @@ func (r *renderer) Render(ctx context.Context, job render.Job) (render.Result, e
 	for _, values := range job.Content.Values {
 		text += values.Text
 	}
-	result := render.Result{InputsHash: hash, Reads: reads, Count: 3, Objects: store.Descriptor{Digest: digest(text), Size: 10}, Chart: job.Content.Content.Path}
+	result := render.Result{InputsHash: hash, Reads: reads, Warnings: warnings, Count: 3, Objects: store.Descriptor{Digest: digest(text), Size: 10}, Chart: job.Content.Content.Path}
 	switch {
 	case strings.HasPrefix(text, "bad"):
 		return render.Result{}, reasoned{corev1alpha1.ReasonRenderFailed, errors.New("app.yaml: document 1: line 3: not YAML")}
