@@ -213,7 +213,9 @@ spec: {storageClassName: "", volumeName: NAME, accessModes: [ReadWriteOnce], res
 func testPR21AVolumeStaysAsItsClaimDoes(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	stay := func(ns string) string { return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: stay, namespace: " + ns + "}\n" }
+	stay := func(ns string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: stay, namespace: " + ns + "}\n"
+	}
 	allow := func(kinds ...string) option { return func(o *tunnel.Order) { o.Policy.Allowed = kinds } }
 	bound := func(name string, options ...option) (ns string, volume, claim *unstructured.Unstructured) {
 		t.Helper()
@@ -292,7 +294,9 @@ func testPR22AStatefulSetWhoseClaimsGoWithItStaysUnlessClaimsMayGo(t *testing.T)
 			r = b.report("uid-"+release, "removed", func(r tunnel.Report) bool { return r.Done })
 		} else {
 			o := b.accept(b.order(release, ns, stay, policy))
-			r = b.report("uid-"+release, "pruned", func(r tunnel.Report) bool { return r.Sequence == o.Sequence && r.Settled && r.Applied.Status == tunnel.True })
+			r = b.report("uid-"+release, "pruned", func(r tunnel.Report) bool {
+				return r.Sequence == o.Sequence && r.Settled && r.Applied.Status == tunnel.True
+			})
 		}
 		if c.set {
 			b.same(statefulsets, set)

@@ -93,10 +93,10 @@ func (r *release) applyItem(ctx context.Context, order tunnel.Order, p *plan, it
 				return err
 			}
 			// It may have been annotated, or own data, since it was tried.
-			if why, err := r.staysInPlace(ctx, it, content); err != nil {
+			if kept, err := r.staysInPlace(ctx, it, content); err != nil {
 				return err
-			} else if why != "" {
-				return &keptError{why: why}
+			} else if kept != nil {
+				return kept
 			}
 			if err := r.deleteForReplace(ctx, order, it); err != nil {
 				return err

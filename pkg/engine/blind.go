@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -29,6 +30,40 @@ func (w *watch) missed(began time.Time, err error) {
 	for _, t := range w.known() {
 		t.r.blinded(t.o, clip(why, maxMessage), w.failing)
 	}
+}
+
+// unserved takes down that the version which a watch follows is not served: its objects
+// are gone if their kind is. If another version of it is served they may well be there, and
+// are not known until the render follows, or the version is served again.
+func (w *watch) unserved(ctx context.Context, objects map[place]tracked, cause error) error {
+	w.runner.discovery.forget(w.res.group)
+	now, err := w.runner.discovery.findAny(ctx, w.res.group, w.res.kind)
+	switch {
+	case kindGone(err):
+		for _, t := range objects {
+			t.r.absent(t.o, 0)
+		}
+		return cause
+	case err != nil:
+		return err
+	case now.version == w.res.version:
+		return cause // it is there again
+	}
+	if w.failing.IsZero() {
+		w.failing = w.runner.clock.Now()
+	}
+	w.blind = true
+	why := notServed(w.res.version, w.res.kind, now.version)
+	for _, t := range w.known() {
+		t.r.blinded(t.o, why, w.failing)
+	}
+	return cause
+}
+
+// notServed says of an object that it is not seen, since the version that it was applied
+// in is not served.
+func notServed(version, kind, now string) string {
+	return clip(fmt.Sprintf("not seen any more: version %s of %s is not served, the cluster serves it as %s, and the render has to follow", version, kind, now), maxMessage)
 }
 
 // sees takes down that a watch works.

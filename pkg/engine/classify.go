@@ -68,6 +68,7 @@ const (
 	textDenied     = "denied the request"
 	textPolicy     = "denied request"
 	textUndeclared = "field not declared in schema"
+	textQuota      = "exceeded quota"
 )
 
 // lasting are the words of an internal error (500) by which the server says that it will
@@ -241,6 +242,11 @@ func (e *hidingError) tells() bool {
 func explain(err error, secret bool) string {
 	var hidden *hidingError
 	secret = secret || errors.As(err, &hidden) && hidden.tells()
+	var state *StateError
+	if errors.As(err, &state) {
+		says := state.says()
+		return says + clip(explain(state.Err, secret), maxMessage-len(says))
+	}
 	var held *heldError
 	if errors.As(err, &held) {
 		hint := held.hint()

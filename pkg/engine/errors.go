@@ -36,6 +36,26 @@ var ErrNotStored = errors.New("not stored")
 // ErrNotLoaded: the state that an earlier run left is not read yet.
 var ErrNotLoaded = errors.New("the state is not read yet")
 
+// StateError says that a State could not read or write what it keeps, in a Secret that it
+// names as <namespace>/<name>.
+type StateError struct {
+	Secret string
+	Write  bool
+	Err    error
+}
+
+func (e *StateError) Error() string { return e.says() + e.Err.Error() }
+func (e *StateError) Unwrap() error { return e.Err }
+
+// says keeps what is wrong with the state apart from what is wrong with a render.
+func (e *StateError) says() string {
+	do := "read"
+	if e.Write {
+		do = "keep"
+	}
+	return fmt.Sprintf("the agent cannot %s its state (Secret %s): ", do, clip(e.Secret, 200))
+}
+
 // Refusal says that an order was not accepted, and in a word of the API why.
 type Refusal struct {
 	Reason   string
@@ -92,10 +112,13 @@ func (e *ownedByOtherError) Error() string {
 }
 
 // keptError: an object is not deleted to be made anew, since an annotation keeps it, or
-// data would go with it.
+// data would go with it; without a why, since none of its kind is.
 type keptError struct{ why string }
 
 func (e *keptError) Error() string {
+	if e.why == "" {
+		return "no object of its kind is deleted to be made anew"
+	}
 	return e.why + " keeps it from being deleted and made anew, whatever the policy says"
 }
 

@@ -70,15 +70,21 @@ func (r *release) tryAnew(ctx context.Context, order tunnel.Order, it *item, con
 	case err != nil && onlyUnchangeable(cause):
 		// That it cannot be made anew is no other fault of the change: the name may have to
 		// be that of the content, as of a definition. But then it is not deleted.
+		if order.Policy.Replace && replacements[groupKind{it.id.Group, it.id.Kind}] != "" && r.object(it.id) != nil {
+			message = clip(message, maxMessage/2) + notReplaced + it.explain(err)
+			if overQuota(err) {
+				message += quotaHint
+			}
+		}
 		it.fail(invalid, exceptionImmutable, message)
 	case err != nil, !saysUnchangeable(cause):
 		it.fail(rejected, exceptionRejected, message)
 	case order.Policy.Replace && r.object(it.id) != nil:
-		switch why, kept := r.staysInPlace(ctx, it, content); {
+		switch kept, err := r.staysInPlace(ctx, it, content); {
+		case err != nil:
+			it.fail(cannotTell, reasonOf(err), it.explain(err))
 		case kept != nil:
-			it.fail(cannotTell, reasonOf(kept), it.explain(kept))
-		case why != "":
-			it.fail(invalid, exceptionImmutable, (&keptError{why: why}).Error()+"; "+message)
+			it.fail(invalid, exceptionImmutable, kept.Error()+"; "+message)
 		default:
 			it.replace = true
 		}

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,20 +82,24 @@ var holders = []groupKind{{"", kindClaim}, {groupSnapshot, "VolumeSnapshot"}}
 // staysInPlace says why an object is not deleted to be made anew, whatever the policy
 // says. It is asked when the object is tried, and again before it is deleted, which only
 // the state may be that it holds for.
-func (r *release) staysInPlace(ctx context.Context, it *item, content map[string]any) (string, error) {
+func (r *release) staysInPlace(ctx context.Context, it *item, content map[string]any) (*keptError, error) {
 	how, known := replacements[groupKind{it.id.Group, it.id.Kind}]
 	if !known {
-		return "that more than itself may go with an object of its kind", nil
+		return &keptError{}, nil
 	}
 	why, err := r.annotatedToStay(ctx, it, content)
-	if err != nil || why != "" || how == metav1.DeletePropagationOrphan {
-		return why, err
+	if err == nil && why == "" && how != metav1.DeletePropagationOrphan {
+		why, err = r.takesData(ctx, it.id, *it.res)
 	}
-	why, err = r.takesData(ctx, it.id, *it.res)
-	if apierrors.IsForbidden(err) {
-		return "that it cannot be told whether claims would go with it, " + explain(err, false) + ",", nil
+	switch {
+	case apierrors.IsForbidden(err):
+		return &keptError{why: "that it cannot be told whether claims would go with it, " + explain(err, false) + ","}, nil
+	case err != nil:
+		return nil, err
+	case why != "":
+		return &keptError{why: why}, nil
 	}
-	return why, err
+	return nil, nil //nolint:nilnil // nothing keeps it, and no error
 }
 
 // takesData says which data would go with an object that is deleted with its
@@ -250,4 +255,16 @@ func (w *ownerWalk) goes(ctx context.Context, ref metav1.OwnerReference, depth i
 		return false, nil
 	}
 	return false, fmt.Errorf("read the owner %s %s: %w", ref.Kind, ref.Name, err)
+}
+
+// What is told of an object that is not replaced since the server would not have its new
+// form. A quota is asked as if the live object stayed, whose deletion may make room.
+const (
+	notReplaced = "; not replaced, since it could not be made anew: "
+	quotaHint   = "; to delete it may make room: raise the quota, or delete the object by hand"
+)
+
+// overQuota says whether a quota is in the way of a new object.
+func overQuota(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), textQuota)
 }

@@ -141,7 +141,7 @@ func (r *release) tallyLocked(out *tunnel.Report) tally {
 			out.Counts.Applied++
 			s.ordered++
 		}
-		if o.applied && !o.seen {
+		if o.applied && !o.seen && o.unseen == "" {
 			s.unseen++
 			continue
 		}

@@ -5,6 +5,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -197,20 +198,36 @@ func (r *release) findKinds(ctx context.Context) {
 	}
 	r.mu.Unlock()
 	var failed error
+	moved := map[kind]string{}
 	for k := range kinds {
 		found, err := r.runner.discovery.find(ctx, k.group, k.version, k.kind)
-		if err != nil {
-			failed = err
+		if err == nil {
+			kinds[k] = r.runner.intern(found)
 			continue
 		}
-		kinds[k] = r.runner.intern(found)
+		failed = err
+		if !errors.Is(err, errUnknownKind) {
+			continue
+		}
+		if now, err := r.runner.discovery.findAny(ctx, k.group, k.kind); err == nil {
+			moved[k] = notServed(k.version, k.kind, now.version)
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, o := range r.objects {
-		if res := kinds[kind{o.id.Group, o.version, o.id.Kind}]; o.res == nil && res != nil {
+		k := kind{o.id.Group, o.version, o.id.Kind}
+		if o.res != nil {
+			continue
+		}
+		if res := kinds[k]; res != nil {
 			o.res = res
 			r.runner.track(res, r, o, false)
+		}
+		if why := moved[k]; why != o.unseen && o.sight == nil {
+			before := o.view()
+			o.unseen = why
+			r.reviewLocked(o, before, r.now())
 		}
 	}
 	r.locateAt = time.Time{}

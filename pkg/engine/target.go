@@ -39,6 +39,7 @@ type resource struct {
 	namespaced                   bool
 }
 
+// path is written as it goes out: what is no letter of an address is escaped.
 func (r resource) path(namespace, name string) string {
 	var b strings.Builder
 	if r.group == "" {
@@ -51,16 +52,21 @@ func (r resource) path(namespace, name string) string {
 	b.WriteString(r.version)
 	if r.namespaced && namespace != "" {
 		b.WriteString("/namespaces/")
-		b.WriteString(url.PathEscape(namespace))
+		b.WriteString(segment(namespace))
 	}
 	b.WriteByte('/')
 	b.WriteString(r.plural)
 	if name != "" {
 		b.WriteByte('/')
-		b.WriteString(url.PathEscape(name))
+		b.WriteString(segment(name))
 	}
 	return b.String()
 }
+
+// segment is a name as one part of a path. No object has a slash in its name: one is
+// escaped so that the server takes the name for what it is and refuses it, and not for
+// that of another object.
+func segment(name string) string { return url.PathEscape(strings.ReplaceAll(name, "/", "%2F")) }
 
 // target speaks to the API server. It has no cache and no rate limit of its own:
 // the server's priority and fairness govern, and maxCalls bounds what is under way.
@@ -103,8 +109,12 @@ type request struct {
 // closes the body.
 func (t *target) open(ctx context.Context, r request) (*http.Response, error) {
 	u := *t.base
-	u.Path = strings.TrimSuffix(u.Path, "/") + r.path
-	u.RawPath = ""
+	u.RawPath = strings.TrimSuffix(u.EscapedPath(), "/") + r.path
+	path, err := url.PathUnescape(u.RawPath)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", r.method, r.path, err)
+	}
+	u.Path = path
 	u.RawQuery = r.query.Encode()
 	for attempt := 0; ; attempt++ {
 		req, err := http.NewRequestWithContext(ctx, r.method, u.String(), bytes.NewReader(r.body))

@@ -217,10 +217,7 @@ func (w *watch) list(ctx context.Context) (version string, err error) {
 			return "", errExpired
 		}
 		if apierrors.IsNotFound(err) {
-			w.runner.discovery.forget(w.res.group)
-			for _, t := range began {
-				t.r.absent(t.o, 0) // the kind itself is gone
-			}
+			return "", w.unserved(ctx, began, err)
 		}
 		if err != nil {
 			return "", err

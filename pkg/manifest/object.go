@@ -83,7 +83,7 @@ func newObject(content map[string]any, place Place, line func(...string) int) (O
 		c.fail(err, "metadata", "annotations")
 	}
 	object.Wave = wave
-	c.normalise(content, metadata)
+	c.normalise(object, metadata)
 	if object.Group == "" {
 		switch object.Kind {
 		case "ConfigMap":
@@ -184,13 +184,14 @@ func (c *checker) textMap(parent map[string]any, steps ...string) map[string]str
 
 // normalise drops what only a server writes, so that an exported object neither
 // conflicts with the live one nor claims fields that it cannot have.
-func (c *checker) normalise(content, metadata map[string]any) {
+func (c *checker) normalise(object Object, metadata map[string]any) {
+	content := object.Content
 	delete(content, "status")
 	for _, key := range serverFields {
 		delete(metadata, key)
 	}
 	if annotations, ok := metadata["annotations"].(map[string]any); ok {
-		delete(annotations, lastApplied)
+		dropWritten(object, annotations)
 		if len(annotations) == 0 {
 			delete(metadata, "annotations")
 		}

@@ -61,8 +61,19 @@ func newClient(config *rest.Config, namespace string) (*client, error) {
 	return &client{http: c, base: base, namespace: namespace}, nil
 }
 
-// do sends one request and decodes the answer into out, if that is not nil.
+// do sends one request about a Secret and decodes the answer into out, if that is not nil.
 func (c *client) do(ctx context.Context, method, name string, query url.Values, contentType, accept string, in, out any) error {
+	err := c.send(ctx, method, name, query, contentType, accept, in, out)
+	if err == nil {
+		return nil
+	}
+	if made, ok := in.(*secret); ok {
+		name = made.Metadata.Name
+	}
+	return &engine.StateError{Secret: strings.TrimSuffix(c.namespace+"/"+name, "/"), Write: method != http.MethodGet, Err: err}
+}
+
+func (c *client) send(ctx context.Context, method, name string, query url.Values, contentType, accept string, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var body []byte
