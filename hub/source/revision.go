@@ -29,6 +29,15 @@ type wanted struct {
 	text   string              // what the user wrote, part of the key
 }
 
+// commitHint is what a message adds to a ref that looks like a piece of a commit's name.
+func commitHint(ref string) string {
+	const shortest = 7 // as Git shortens them
+	if len(ref) < shortest || len(ref) > 40 || strings.Trim(ref, "0123456789abcdefABCDEF") != "" {
+		return ""
+	}
+	return "; a commit is named by all of its 40 hexadecimal digits, in lower case"
+}
+
 // wantRef reads the ref of a GitRepository, or the one that a Release gives in its place.
 func wantRef(ref v1alpha1.GitRef, override string) (wanted, error) {
 	switch {
@@ -37,7 +46,7 @@ func wantRef(ref v1alpha1.GitRef, override string) (wanted, error) {
 	case strings.HasPrefix(override, fullRef):
 		return wanted{exact: []string{override}, words: override, text: override}, nil
 	case override != "":
-		return wanted{exact: []string{branches + override, tags + override}, words: "branch or tag " + override, text: "any " + override}, nil
+		return wanted{exact: []string{branches + override, tags + override}, words: "branch or tag " + override + commitHint(override), text: "any " + override}, nil
 	case ref.Name != "":
 		if !strings.HasPrefix(ref.Name, fullRef) {
 			return wanted{}, failure(v1alpha1.ReasonInvalid, "ref.name must be a ref in full, as in refs/heads/main")

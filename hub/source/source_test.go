@@ -271,6 +271,7 @@ func TestGO01EachRefLeadsToTheCommitThatItNames(t *testing.T) {
 	repo.Bare("update-ref", "-d", "refs/heads/main")
 	refused(v1alpha1.GitRef{}, "", v1alpha1.ReasonRefNotFound, "ref not found: the repository has no branch main")
 	refused(v1alpha1.GitRef{}, "none", v1alpha1.ReasonRefNotFound, "no branch or tag none")
+	refused(v1alpha1.GitRef{}, "abcdef1", v1alpha1.ReasonRefNotFound, "no branch or tag abcdef1; a commit is named by all of its 40 hexadecimal digits")
 	refused(v1alpha1.GitRef{Commit: strings.Repeat("1", 40)}, "", v1alpha1.ReasonRefNotFound, "is not in the repository")
 	refused(v1alpha1.GitRef{Commit: "abc"}, "", v1alpha1.ReasonInvalid, "40 hexadecimal digits")
 }
