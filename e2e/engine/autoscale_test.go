@@ -329,3 +329,35 @@ func TestANumberIsTheRendersAgainWithoutAnOrderWhenItsAutoscalerIsGone(t *testin
 		t.Fatal(err)
 	}
 }
+
+func TestANumberThatAnAutoscalerLeftIsTheRendersWhenThatSaysOne(t *testing.T) {
+	inModes(t, testANumberThatAnAutoscalerLeftIsTheRendersWhenThatSaysOne)
+}
+
+func testANumberThatAnAutoscalerLeftIsTheRendersWhenThatSaysOne(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("scaler-left")
+	b.apply("scaler-left", ns, web("replicas: 2", "example/app:1"))
+	if _, err := b.plane.KubectlInput(b.ctx, strings.Replace(scaler(metricCPU), "{name: web}", "{name: theirs}", 1), "-n", ns, "apply", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	b.scale(ns, "web", "kube-controller-manager", 4)
+	b.apply("scaler-left", ns, web("", "example/app:1"))
+	hpas := deployments
+	hpas.Group, hpas.Version, hpas.Resource = "autoscaling", "v2", "horizontalpodautoscalers"
+	if err := b.plane.Dynamic().Resource(hpas).Namespace(ns).Delete(b.ctx, "theirs", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.apply("scaler-left", ns, web("replicas: 3", "example/app:1"))
+	if n := replicasOf(b.get(deployments, ns, "web")); n != 3 {
+		t.Errorf("the render says 3 replicas, there are %d", n)
+	}
+	// What a person has scaled stays a conflict.
+	b.apply("scaler-left", ns, web("", "example/app:1"))
+	b.scale(ns, "web", "somebody", 5)
+	o := b.accept(b.order("scaler-left", ns, web("replicas: 3", "example/app:1")))
+	if r := b.settled(o); r.Applied.Reason != "Conflict" || !strings.Contains(r.Applied.Message, "somebody") {
+		t.Errorf("Applied is %+v", r.Applied)
+	}
+}

@@ -201,6 +201,19 @@ func testAFightIsNoticedAndSlowedDown(t *testing.T) {
 	if r.Exceptions[0].Name != "one" {
 		t.Errorf("exceptions are %+v", r.Exceptions)
 	}
+	// It is one fight, however often it is repaired in between.
+	for range 2 {
+		b.edit(configmaps, ns, "one", "rival", fmt.Sprintf(`{"data":{"k":"rival %d"}}`, time.Now().UnixNano()))
+		b.live(configmaps, ns, "one", "repaired", healedTo("v"))
+	}
+	b.report("uid-fight", "that it was repaired", func(r tunnel.Report) bool { return contested(r) && r.Counts.Drifted == 0 })
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, later := range b.all {
+		if contested(later) && !later.Exceptions[0].Since.Equal(r.Exceptions[0].Since) {
+			t.Errorf("the fight is told since %v, and since %v", r.Exceptions[0].Since, later.Exceptions[0].Since)
+		}
+	}
 }
 
 func TestACutWatchMissesNothing(t *testing.T) { inModes(t, testACutWatchMissesNothing) }

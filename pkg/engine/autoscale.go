@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"kumodo.io/convoy/api/core/v1alpha1"
 	"kumodo.io/convoy/pkg/manifest"
 )
 
@@ -197,6 +199,25 @@ func scaledByProgram(live map[string]any) bool {
 		}
 	}
 	return false
+}
+
+// autoscalerManagers are who writes numbers for the autoscalers that are looked for.
+var autoscalerManagers = []string{"kube-controller-manager", "keda"}
+
+// scaledByNobody says of an object that no autoscaler aims at whether its number is owned
+// by nothing but one that is gone: it was written for one, through the scale subresource.
+func scaledByNobody(live map[string]any) bool {
+	any := false
+	for _, e := range managers(live) {
+		if !owns(e.fields, []string{"f:spec", "f:replicas"}) || e.manager == v1alpha1.FieldManager && e.applied {
+			continue
+		}
+		if e.subresource != "scale" || !slices.Contains(autoscalerManagers, e.manager) {
+			return false
+		}
+		any = true
+	}
+	return any
 }
 
 // errUnreadable: there are more autoscalers in a namespace than are read.

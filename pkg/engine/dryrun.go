@@ -297,11 +297,15 @@ func (r *release) object(id manifest.Identity) *object {
 // mayForce says whether conflicts are ours to win: the policy says so, we applied
 // those fields before, or they are left over from kubectl's client-side apply.
 func (r *release) mayForce(ctx context.Context, order tunnel.Order, it *item, conflicts []conflict) error {
-	if err := r.lookAt(ctx, it); err != nil {
+	live, err := r.look(ctx, it)
+	if err != nil {
 		return err
 	}
 	if order.Policy.ForceConflicts {
 		return nil
+	}
+	if it.shaped && it.scaling == scaledByRender && scaledByNobody(live) {
+		conflicts = slices.DeleteFunc(slices.Clone(conflicts), func(c conflict) bool { return c.field == ".spec.replicas" })
 	}
 	var before map[string]any
 	r.mu.Lock()

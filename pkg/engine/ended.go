@@ -110,11 +110,7 @@ func (r *release) endLocked(o *object, uid string, state outcome, deleting bool)
 	case outcomeDone, outcomeFailed:
 		if o.ended == nil || o.ended.uid != uid || o.ended.failed != (state == outcomeFailed) {
 			o.ended = &ended{uid: uid, failed: state == outcomeFailed}
-			r.endedNew = true
-			if r.saveAt.IsZero() {
-				r.saveAt = r.now()
-				r.wakeLocked()
-			}
+			r.saveSoonLocked()
 		}
 	case outcomeOpen, outcomeDoubtful:
 		if o.ended != nil && (!deleting || o.ended.uid != uid) {
@@ -216,4 +212,13 @@ func (r *release) completed(ctx context.Context, namespace, uid string) bool {
 		Items []json.RawMessage `json:"items"`
 	}
 	return err == nil && json.Unmarshal(body, &list) == nil && len(list.Items) > 0
+}
+
+// saveSoonLocked has the record written at once, also in the middle of an operation.
+func (r *release) saveSoonLocked() {
+	r.endedNew = true
+	if r.saveAt.IsZero() {
+		r.saveAt = r.now()
+		r.wakeLocked()
+	}
 }

@@ -46,9 +46,12 @@ func (r *release) observe(o *object, live map[string]any) {
 	o.held = finalized(live)
 	r.tellLocked(o, verdict, generationOf(live), now)
 	r.staysLocked(o, stays)
-	o.foreign = ""
-	if owner != "" && owner != r.marks.owner {
+	if owner == r.marks.owner {
+		owner = ""
+	}
+	if o.foreign != owner {
 		o.foreign = owner
+		r.saveSoonLocked() // it may be gone when the next run begins
 	}
 	r.keepLocked(o, live)
 	r.reviewLocked(o, before, now)
@@ -88,7 +91,10 @@ func (r *release) accept(o *object, live map[string]any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := o.view()
-	o.want, o.applied, o.problem = p, true, nil
+	o.want, o.applied = p, true
+	if o.problem == nil || o.problem.reason != exceptionContested || !o.contest.fought(now) {
+		o.problem = nil
+	}
 	newer := !o.seen || !o.is(uid) || rv == 0 || rv >= o.rv
 	if o.uid != uid {
 		if o.uid != "" {

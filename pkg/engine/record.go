@@ -84,6 +84,9 @@ type Entry struct {
 	Adopted string `json:"adopted,omitempty"`
 	// Ended: it was seen to have ended, well or badly, and may be gone since.
 	Ended string `json:"ended,omitempty"`
+	// Foreign is whose mark was seen on it last, if that is not ours: what another has
+	// taken over is not made again when it is gone.
+	Foreign string `json:"foreign,omitempty"`
 	// Leaving: it was let through to be deleted.
 	Leaving bool `json:"leaving,omitempty"`
 }

@@ -224,13 +224,23 @@ func (r *release) inSyncLocked(s tally) tunnel.Finding {
 		return tunnel.Finding{Status: tunnel.Unknown, Reason: v1alpha1.ReasonUnknown, Message: fmt.Sprintf("%d objects not looked at yet", s.unseen)}
 	}
 	message := "the ordered render is not applied"
-	if r.total > 0 && s.ordered == r.total && s.unseen == 0 {
+	if r.total > 0 && s.ordered == r.total && s.unseen == 0 && !r.refusedLocked() {
 		message = "all objects of the ordered render are as they were applied"
 		if s.stays > 0 {
 			message += fmt.Sprintf(", %d that left it are not deleted yet", s.stays)
 		}
 	}
 	return tunnel.Finding{Status: r.finding.Status, Reason: r.finding.Reason, Message: message}
+}
+
+// refusedLocked says whether an object of the ordered render stands in the way of it.
+func (r *release) refusedLocked() bool {
+	for _, p := range r.problems {
+		if !p.hook {
+			return true
+		}
+	}
+	return false
 }
 
 func healthyFinding(s tally, applied, total int) tunnel.Finding {
@@ -318,7 +328,7 @@ func (r *release) save(ctx context.Context) error {
 			Identity: o.id, Version: o.version, Wave: o.wave, Line: int(o.line), Digest: o.digest,
 			UID: o.uid, Created: o.created, Orphaned: o.orphaned, Leaving: o.leaving != nil, Scaling: o.scaling.String(),
 		}
-		e.Adopted = o.adopted
+		e.Adopted, e.Foreign = o.adopted, clip(o.foreign, maxMessage)
 		if o.over() {
 			e.Ended = o.ended.String()
 		}

@@ -116,7 +116,7 @@ func (r *release) restoreLocked(record *Record) {
 		if e.Leaving {
 			o.leaving = &leaving{since: r.now()}
 		}
-		o.adopted = e.Adopted
+		o.adopted, o.foreign = e.Adopted, e.Foreign
 		if e.Ended != "" {
 			o.ended = &ended{uid: e.UID, failed: e.Ended == endedFailed}
 		}
