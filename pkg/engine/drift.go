@@ -40,6 +40,9 @@ func (s *syncTally) addLocked(r *release, o *object, add func(o *object, reason,
 		return false
 	case o.foreign != "":
 		message := fmt.Sprintf("belongs to %q", clip(o.foreign, 100))
+		if o.missing {
+			message = fmt.Sprintf("was taken over by %q, and is gone: a sync makes it again", clip(o.foreign, 100))
+		}
 		s.drifted++
 		first(&s.firstDrifted, name+" "+message)
 		add(o, exceptionOwned, message)

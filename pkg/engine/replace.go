@@ -88,6 +88,9 @@ func (r *release) staysInPlace(ctx context.Context, it *item, content map[string
 		return &keptError{}, nil
 	}
 	why, err := r.annotatedToStay(ctx, it, content)
+	if err == nil && why == "" {
+		why, err = r.givesRights(ctx, it)
+	}
 	if err == nil && why == "" && how != metav1.DeletePropagationOrphan {
 		why, err = r.takesData(ctx, it.id, *it.res)
 	}

@@ -184,11 +184,11 @@ func (r *release) tallyLocked(out *tunnel.Report) tally {
 			s.firstMoving = cmp.Or(s.firstMoving, o.id.String()+": "+o.why)
 			add(o, exceptionUnknown, o.why)
 		default:
-			if blocksWave(o.id.Kind, o.id.Group) && (!o.missing || heals(r.order) && (o.problem == nil || !o.problem.lasts)) {
+			if blocksWave(o.id.Kind, o.id.Group) && (!o.missing || heals(r.order) && o.foreign == "" && (o.problem == nil || !o.problem.lasts)) {
 				s.moving++
 			}
 			s.firstMoving = cmp.Or(s.firstMoving, o.id.String()+": "+o.why)
-			if !o.drifted() {
+			if !o.drifted() && !(o.missing && o.foreign != "") {
 				add(o, exceptionProgressing, o.why)
 			}
 		}
