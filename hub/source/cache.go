@@ -135,8 +135,14 @@ func (c *cache) get(name string) *snapshot.Snapshot {
 // path of a snapshot's folder.
 func (c *cache) path(name string) string { return filepath.Join(c.dir, name) }
 
-// temp makes a folder for a snapshot that is being fetched.
-func (c *cache) temp() (string, error) { return os.MkdirTemp(c.dir, tempPrefix) }
+// temp makes a folder for a snapshot that is being fetched. Where all snapshots are kept
+// is made again, if somebody took it away: they are fetched again.
+func (c *cache) temp() (string, error) {
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(c.dir, tempPrefix)
+}
 
 // put takes a snapshot's folder over under its name.
 func (c *cache) put(temp, name string) (*snapshot.Snapshot, error) {

@@ -219,3 +219,43 @@ func BenchmarkPutFile1MiB(b *testing.B) {
 		}
 	}
 }
+
+func TestAFolderThatWasEmptiedWhileTheHubRunsTakesRendersAgain(t *testing.T) {
+	content := storetest.Bytes(1000)
+	for name, open := range map[string]func(*file.Backend) store.Store{
+		"plain":  func(b *file.Backend) store.Store { return store.NewPlain(b) },
+		"sealed": func(b *file.Backend) store.Store { return store.NewSealer(b, keys) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "renders")
+			s := open(openFile(t, dir))
+			put, err := s.Put(t.Context(), bytes.NewReader(content))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := storetest.ReadAll(t.Context(), s, put.Digest); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("what was taken away gives %v, want that it is not found", err)
+			}
+			again, err := s.Put(t.Context(), bytes.NewReader(content))
+			if err != nil {
+				t.Fatalf("the render cannot be put again: %v", err)
+			}
+			if got, _, err := storetest.ReadAll(t.Context(), s, again.Digest); err != nil || !bytes.Equal(got, content) {
+				t.Errorf("got %d bytes, %v", len(got), err)
+			}
+			// A torn one is set aside there as before, and named as torn.
+			if err := os.RemoveAll(filepath.Join(dir, "aside")); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(blobFile(t, dir), []byte("torn"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := storetest.ReadAll(t.Context(), s, again.Digest); !errors.Is(err, store.ErrCorrupt) {
+				t.Errorf("a torn blob gives %v, want that it is corrupt", err)
+			}
+		})
+	}
+}

@@ -89,7 +89,14 @@ func plainWord(s string) bool {
 
 // Create implements store.Backend.
 func (b *Backend) Create(context.Context) (store.Pending, error) {
-	f, err := os.CreateTemp(filepath.Join(b.dir, "tmp"), "blob-*")
+	temp := filepath.Join(b.dir, "tmp")
+	f, err := os.CreateTemp(temp, "blob-*")
+	if errors.Is(err, fs.ErrNotExist) {
+		// Somebody emptied the folder. What was in it comes back by other ways.
+		if err = os.MkdirAll(temp, 0o700); err == nil {
+			f, err = os.CreateTemp(temp, "blob-*")
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("render store: %w", err)
 	}
@@ -158,6 +165,9 @@ func (b *Backend) SetAside(_ context.Context, name string) (string, error) {
 	// Sorted by name, the oldest is the first.
 	stamp := b.clock.Now().UTC().Format("20060102T150405.000000000")
 	where := filepath.Join(aside, stamp+"-"+strings.ReplaceAll(name, "/", "-"))
+	if err := os.MkdirAll(aside, 0o700); err != nil {
+		return "", fmt.Errorf("render store: %w", err)
+	}
 	if err := os.Rename(path, where); errors.Is(err, fs.ErrNotExist) {
 		return "", store.ErrNotFound
 	} else if err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -172,6 +173,12 @@ func (b *Backend) List(ctx context.Context, folder string, each func(name string
 // wants to know size and digest beforehand.
 func (b *Backend) Create(ctx context.Context) (store.Pending, error) {
 	file, err := os.CreateTemp(b.dir, "blob-*")
+	if errors.Is(err, fs.ErrNotExist) {
+		// Somebody took the folder away: it holds nothing that lasts.
+		if err = os.MkdirAll(b.dir, 0o700); err == nil {
+			file, err = os.CreateTemp(b.dir, "blob-*")
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("render store: %w", err)
 	}
