@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 	"k8s.io/client-go/transport"
 
 	"kumodo.io/convoy/hub/apiserver/internal/compress"
+	"kumodo.io/convoy/hub/apiserver/internal/frontproxy"
 	"kumodo.io/convoy/hub/apiserver/internal/scheme"
 	"kumodo.io/convoy/hub/apiserver/internal/standalone"
 	"kumodo.io/convoy/hub/apiserver/openapi"
@@ -117,6 +119,7 @@ func (c Config) applyHost(config *genericapiserver.RecommendedConfig) error {
 	if err := o.Authentication.ApplyTo(&config.Authentication, config.SecureServing, config.OpenAPIConfig); err != nil {
 		return fmt.Errorf("apply authentication options: %w", err)
 	}
+	c.awaitFrontProxy(config)
 	if err := o.Authorization.ApplyTo(&config.Authorization); err != nil {
 		return fmt.Errorf("apply authorization options: %w", err)
 	}
@@ -137,6 +140,21 @@ func (c Config) applyHost(config *genericapiserver.RecommendedConfig) error {
 		return fmt.Errorf("apply admission options: %w", err)
 	}
 	return nil
+}
+
+// awaitFrontProxy answers 503 until it is known whom to believe who a request is from. The
+// library reads that after it began to serve, and takes everybody for nobody meanwhile.
+func (c Config) awaitFrontProxy(config *genericapiserver.RecommendedConfig) {
+	proxy := config.Authentication.RequestHeaderConfig
+	if proxy == nil {
+		return // it is not looked up: nobody comes through one
+	}
+	gate := frontproxy.New(proxy.CAContentProvider, proxy.UsernameHeaders, c.Clock)
+	chain := config.BuildHandlerChainFunc
+	config.BuildHandlerChainFunc = func(handler http.Handler, config *genericapiserver.Config) http.Handler {
+		return gate.Wrap(chain(handler, config))
+	}
+	config.AddReadyzChecks(gate)
 }
 
 // applyStandalone sets both authenticator and authorizer: without them the
