@@ -166,7 +166,14 @@ metadata: {name: note, labels: {rev: "2"}}
 `
 	hpas := schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
 	events := schema.GroupVersionResource{Version: "v1", Resource: "events"}
-	b.apply("pr01", ns, v1)
+	first := b.accept(b.order("pr01", ns, v1))
+	// HL-24: what version v1 has in an annotation alone is told as that of v2 is.
+	b.report(first.Release.UID, "applied and in sync, with the autoscaler that scales nothing named", func(r tunnel.Report) bool {
+		return r.Sequence == first.Sequence && r.Applied.Status == tunnel.True && r.InSync.Status == tunnel.True && r.Healthy.Status == tunnel.False &&
+			slices.ContainsFunc(r.Exceptions, func(e tunnel.Exception) bool {
+				return e.Kind == "HorizontalPodAutoscaler" && strings.HasPrefix(e.Message, "FailedGetScale")
+			})
+	})
 	hpa, event := b.get(hpas, ns, "web").GetUID(), b.get(events, ns, "note").GetUID()
 	o := b.accept(b.order("pr01", ns, v2))
 	r := b.settled(o)
