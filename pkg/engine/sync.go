@@ -328,5 +328,8 @@ func (r *release) settleInLocked(o *object, it *item) {
 	if o.res != nil && o.res != it.res {
 		r.runner.untrack(o.res, r, o.id)
 	}
+	if o.res != it.res {
+		o.unseen = "" // it was where it is not looked for any more
+	}
 	o.res, o.version = it.res, it.version
 }
