@@ -15,11 +15,14 @@ import (
 // warning says what of a chart is another in every render, and what becomes of it. place is
 // where it was called first, empty if that is not known.
 func (w *words) warning(place string) string {
-	called, at := w.named(place)
+	called, others, at := w.named(place)
 	said := "the chart's templates name " + called
 	switch {
 	case place != "" && at:
 		said = place + ", calls " + called
+		if others != "" {
+			said += " (the templates name " + others + ", too)"
+		}
 	case place != "":
 		said = place + ", leads to a call of " + called
 	case called == "":
@@ -32,9 +35,9 @@ func (w *words) warning(place string) string {
 	return said + ". Take from a Secret, by valuesFrom, what has to stay."
 }
 
-// named gives the functions that stand at a place; false and all that the chart names when
-// none does.
-func (w *words) named(where string) (functions string, at bool) {
+// named gives the functions that stand at a place, and the others that the chart names;
+// false and all of them when none stands there.
+func (w *words) named(where string) (functions, others string, at bool) {
 	var here, all []string
 	for _, e := range w.edits {
 		for _, p := range e.places {
@@ -46,9 +49,10 @@ func (w *words) named(where string) (functions string, at bool) {
 		}
 	}
 	if len(here) > 0 {
-		return listed(here), true
+		all = slices.DeleteFunc(all, func(name string) bool { return slices.Contains(here, name) })
+		return listed(here), listed(all), true
 	}
-	return listed(all), false
+	return listed(all), "", false
 }
 
 // listed names a few functions, each once.

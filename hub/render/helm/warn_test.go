@@ -25,6 +25,7 @@ func TestHE10WhatIsRandomIsNamedByFunctionAndFile(t *testing.T) {
 		{"with too many", chart("x: {{ (genCA \"x\" 10).Cert | b64enc }}", ""), []string{"line 1, calls genCA:"}, ""},
 		{"with a text", chart("x: {{ bcrypt \"x\" | quote }}", ""), []string{"line 1, calls bcrypt:"}, ""},
 		{"two in a line", chart("x: {{ uuidv4 }}{{ randAlpha 4 }}", ""), []string{"line 1, calls randAlpha or uuidv4:"}, ""},
+		{"one after another", chart("x: {{ bcrypt \"x\" | quote }}\ny: {{ uuidv4 }}\nz: {{ now | unixEpoch }}", ""), []string{"line 1, calls bcrypt (the templates name now or uuidv4, too):"}, ""},
 		{"guarded by lookup", chart(`{{ $old := lookup "v1" "Secret" "a" "b" }}{{ if $old }}x: y{{ else }}x: {{ randAlphaNum 5 }}{{ end }}`, ""), []string{"calls randAlphaNum:", "lookup, which finds nothing here, does not keep"}, ""},
 		{"in a helper", texts{"app/Chart.yaml": chartYAML, "app/templates/_h.tpl": helper, "app/templates/a.yaml": "x: {{ include \"password\" . }}"}, []string{"app/templates/_h.tpl, line 2, calls randAlphaNum:"}, ""},
 		{"through tpl", chart("x: {{ tpl .Values.x . }}", "x: '{{ randAlphaNum 5 }}'"), []string{"a text that is given to tpl may ask"}, ""},
