@@ -65,6 +65,14 @@ func testDeletionsAboveTheBudgetWaitUntilExactlyTheyAreConfirmed(t *testing.T) {
 		!strings.Contains(r.Applied.Message, "8 of 12") || !strings.Contains(r.Applied.Message, "--confirm-deletions") || !strings.Contains(r.Applied.Message, "ConfigMap "+ns+"/c-04") {
 		t.Errorf("applied is %+v, held %+v", r.Applied, r.Held)
 	}
+	addsUp := func(r tunnel.Report) {
+		t.Helper()
+		// SS-24: what waits to be deleted is no part of what the render has.
+		if c := r.Counts; c.Total != 5 || c.Applied > c.Total || c.Healthy+c.Drifted+c.Failed > c.Total {
+			t.Errorf("the counts do not add up: %+v", c)
+		}
+	}
+	addsUp(r)
 	b.get(configmaps, ns, "fresh")
 	if n := b.count(ns); n != 13 {
 		t.Errorf("%d objects are left", n)
@@ -72,6 +80,7 @@ func testDeletionsAboveTheBudgetWaitUntilExactlyTheyAreConfirmed(t *testing.T) {
 	// What waits goes on being enforced, over a restart too, and is told alike.
 	b.restartInMode()
 	again := b.report("uid-budget", "held after a restart", isHeld(o))
+	addsUp(again)
 	if again.Held.Digest != r.Held.Digest {
 		t.Errorf("held after a restart is %+v", again.Held)
 	}

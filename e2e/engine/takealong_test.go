@@ -313,3 +313,26 @@ func testPR22AStatefulSetWhoseClaimsGoWithItStaysUnlessClaimsMayGo(t *testing.T)
 		}
 	}
 }
+
+func TestPR22AHookThatTakesItsClaimsAlongIsChangedWhereItIsAndLeft(t *testing.T) {
+	inModes(t, testPR22AHookThatTakesItsClaimsAlongIsChangedWhereItIsAndLeft)
+}
+
+func testPR22AHookThatTakesItsClaimsAlongIsChangedWhereItIsAndLeft(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("t-pr-22-hook")
+	hooked := strings.Replace(dbSet(ns, "db", "Delete"), "{name: db, namespace", "{"+hookOf("PreSync", "hook-delete-policy", "BeforeHookCreation,HookSucceeded")+", name: db, namespace", 1)
+	b.apply("pr22-hook", ns, configMap(ns, "main", "v", "1")+hooked, withHooks)
+	set := b.get(statefulsets, ns, "db")
+	claim := b.live(claims, ns, "data-db-0", "owned by its set", func(u *unstructured.Unstructured) bool { return len(u.GetOwnerReferences()) == 1 })
+	_, r := b.apply("pr22-hook", ns, configMap(ns, "main", "v", "2")+strings.Replace(hooked, "db:1", "db:2", 1), withHooks)
+	if len(r.Hooks) == 0 {
+		t.Fatal("no hook ran")
+	}
+	b.live(statefulsets, ns, "db", "as the hook is now", func(u *unstructured.Unstructured) bool {
+		return strings.Contains(toJSON(t, u.Object["spec"]), "example/db:2")
+	})
+	b.same(statefulsets, set)
+	b.same(claims, claim)
+}

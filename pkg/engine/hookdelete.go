@@ -128,6 +128,13 @@ func (r *release) deleteRun(ctx context.Context, run *HookRun) error {
 		}
 		theirs := run.standsBefore(m.UID) || run.UID != "" && run.UID != m.UID || m.Annotations[v1alpha1.AnnotationHookRun] != run.Run
 		kept := deleteRules{removal: true}.annotated(m.Annotations) != ""
+		if isStatefulSet(run.Identity) && !theirs && !kept {
+			live, err := r.runner.target.get(ctx, res, run.Namespace, run.Name)
+			if err != nil && !apierrors.IsNotFound(err) {
+				return err
+			}
+			kept = deletesClaims(run.Identity, live)
+		}
 		if theirs || kept || m.Deletion != nil || m.Annotations[v1alpha1.AnnotationOwner] != r.marks.owner {
 			r.runGone(run)
 			return nil

@@ -47,7 +47,8 @@ func (r *release) makeHook(ctx context.Context, order tunnel.Order, h *hook, run
 				return err
 			}
 			force = ours || order.Policy.ForceConflicts
-			stays := h.inPlace() || !ours || deleteRules{removal: true}.annotated(annotations) != ""
+			// What would take claims along is changed where it is.
+			stays := h.inPlace() || !ours || deleteRules{removal: true}.annotated(annotations) != "" || deletesClaims(h.id, live)
 			if metaText(live, "deletionTimestamp") != "" || !stays {
 				if err := r.makeRoom(ctx, order, h, o, live, deadline); err != nil {
 					return err
