@@ -216,6 +216,37 @@ func testAFightIsNoticedAndSlowedDown(t *testing.T) {
 	}
 }
 
+func TestAFightWithAnotherAgentIsNamedSo(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("fight-own")
+	b.apply("fight-own", ns, configMap(ns, "one", "k", "v"))
+	contested := func(r tunnel.Report) bool {
+		return len(r.Exceptions) > 0 && r.Exceptions[0].Reason == "Contested" && strings.Contains(r.Exceptions[0].Message, "another agent that has an order for the same Release")
+	}
+	force := true
+	for n := range 200 {
+		u := b.get(configmaps, ns, "one")
+		body := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one","annotations":{"convoy.kumodo.io/owner":%q},"labels":{"convoy.kumodo.io/managed":%q}},"data":{"k":"other %d"}}`,
+			u.GetAnnotations()["convoy.kumodo.io/owner"], u.GetLabels()["convoy.kumodo.io/managed"], n)
+		_, err := b.plane.Dynamic().Resource(configmaps).Namespace(ns).Patch(b.ctx, "one", types.ApplyPatchType, []byte(body), metav1.PatchOptions{FieldManager: "convoy", Force: &force})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.mu.Lock()
+		r := b.latest["uid-fight-own"]
+		b.mu.Unlock()
+		if contested(r) {
+			break
+		}
+		select {
+		case <-b.changed:
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	b.report("uid-fight-own", "that another agent fights", contested)
+}
+
 func TestACutWatchMissesNothing(t *testing.T) { inModes(t, testACutWatchMissesNothing) }
 
 func testACutWatchMissesNothing(t *testing.T) {

@@ -5,6 +5,8 @@ package engine
 import (
 	"fmt"
 	"time"
+
+	"kumodo.io/convoy/api/core/v1alpha1"
 )
 
 // contest counts the repairs of one object. Others may change it again and again;
@@ -55,10 +57,13 @@ func (c *contest) allow(now time.Time) {
 func (c *contest) fought(now time.Time) bool { return c != nil && now.Before(c.until) }
 
 // contestedProblem names who changes an object again and again, if that is known.
-func contestedProblem(manager string) *problem {
+func contestedProblem(manager string, own bool) *problem {
 	who := "somebody"
-	if manager != "" {
+	switch {
+	case manager != "":
 		who = fmt.Sprintf("%q", manager)
+	case own:
+		who = fmt.Sprintf("%q, our own name: by another agent that has an order for the same Release, or a webhook that changes each apply", v1alpha1.FieldManager)
 	}
 	return &problem{reason: exceptionContested, message: clip("changed again and again by "+who+": repaired, with growing pauses", maxMessage)}
 }

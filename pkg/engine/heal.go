@@ -131,7 +131,7 @@ func (r *release) healOne(ctx context.Context, o *object, how repairing) {
 	r.madeLocked(o)
 	o.contest.allow(now)
 	if o.contest.fought(now) {
-		o.problem = contestedProblem(result.manager)
+		o.problem = contestedProblem(result.manager, result.own)
 		r.fights[o] = true
 		r.runner.meter.heal("contested")
 	} else {
@@ -196,6 +196,7 @@ type repaired struct {
 	changed bool
 	what    string // fields, and who had changed them
 	manager string
+	own     bool   // they were changed under our own name
 	at      uint64 // the version that was compared and differs
 }
 
@@ -362,6 +363,7 @@ func describe(differ []change, lost bool) repaired {
 		if out.manager == "" {
 			out.manager = c.managed
 		}
+		out.own = out.own || c.own
 	}
 	if lost {
 		fields = append(fields, "metadata.managedFields")

@@ -322,6 +322,7 @@ type change struct {
 	path    string
 	keys    []string // path elements as in managedFields
 	managed string   // who manages it in the live object, if known
+	own     bool     // nobody but our own name does
 }
 
 // changes compares a live object with what it would be after our apply, at the
@@ -339,6 +340,7 @@ func changes(live, want map[string]any, t spared) []change {
 	for i := range found {
 		found[i].path = displayPath(found[i].keys)
 		found[i].managed = managerOf(others, found[i].keys)
+		found[i].own = found[i].managed == "" && owns(ownEntry(live), found[i].keys)
 	}
 	return found
 }
