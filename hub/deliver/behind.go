@@ -27,6 +27,7 @@ type comparison struct {
 func (d *Deliverer) Behind(clusterUID string, have map[string]int64) []string {
 	cluster := types.UID(clusterUID)
 	newer := d.compare(cluster, have)
+	d.onForgotten(cluster, d.forgotten(cluster, have))
 	d.onCompared(cluster, newer)
 	return newer
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/ed25519"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
@@ -69,6 +70,9 @@ type Deliverer struct {
 	onDone     func(release types.UID)
 	onCompared func(cluster types.UID, newer []string)
 	onLeft     func(ctx context.Context, cluster types.UID, count int32) error
+	// See OnForgotten.
+	onForgotten func(cluster types.UID, releases []types.UID)
+	onNotGone   func(ctx context.Context, cluster types.UID, release tunnel.ReleaseRef, since time.Time) error
 }
 
 // New makes a Deliverer. It starts nothing.
@@ -90,7 +94,9 @@ func New(options Options) (*Deliverer, error) {
 		struck: map[string]struct{}{}, engraving: map[types.UID]struct{}{}, compared: map[types.UID]*comparison{},
 		targets: map[types.UID]string{}, standing: map[string]map[types.UID]struct{}{},
 		onChange: func(string) {}, onDone: func(types.UID) {}, onCompared: func(types.UID, []string) {},
-		onLeft: func(context.Context, types.UID, int32) error { return nil },
+		onLeft:      func(context.Context, types.UID, int32) error { return nil },
+		onForgotten: func(types.UID, []types.UID) {},
+		onNotGone:   func(context.Context, types.UID, tunnel.ReleaseRef, time.Time) error { return nil },
 	}
 	d.metrics = newMetrics(options.Registerer, d)
 	return d, nil

@@ -30,6 +30,9 @@ type Tombstone struct {
 	// Done: the agent has carried it out; the Release is still there.
 	Done bool
 
+	// forgotten: the agent came without a record of the Release, though the order is about
+	// objects that were reported.
+	forgotten bool
 	// cluster is the name of its Cluster; empty after a restart.
 	cluster string
 	// last is what it says.
@@ -137,6 +140,9 @@ func (d *Deliverer) engrave(ctx context.Context, order tunnel.Order, cluster str
 
 func (d *Deliverer) buryLocked(t *Tombstone) {
 	uid := types.UID(t.Release.UID)
+	if before := d.buried[uid]; before != nil && before.ClusterUID == t.ClusterUID {
+		t.forgotten = t.forgotten || before.forgotten
+	}
 	d.buried[uid] = t
 	s := d.setLocked(t.ClusterUID)
 	s.buried[uid] = struct{}{}
@@ -161,7 +167,10 @@ func (d *Deliverer) exhumeLocked(t *Tombstone) {
 // Done is told when the Cluster's agent has carried out the last order of a
 // Release. The order goes when the Release has gone: until then nothing else is
 // listed for it, or the apply order would come back.
-func (d *Deliverer) Done(_ context.Context, cluster, release types.UID, sequence int64) error {
+func (d *Deliverer) Done(ctx context.Context, cluster, release types.UID, sequence int64) error {
+	if err := d.tellForgotten(ctx, cluster, release, sequence); err != nil {
+		return err
+	}
 	_, alive := d.options.Releases.ReleaseByUID(release)
 	d.mu.Lock()
 	t := d.buried[release]

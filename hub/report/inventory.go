@@ -39,11 +39,16 @@ func newInventory(report *tunnel.Report) *inventory {
 func (r *Reporter) writeInventory(ctx context.Context, release *v1alpha1.Release, list *inventory) error {
 	key := types.NamespacedName{Namespace: release.Namespace, Name: release.Name}
 	current, err := r.options.Inventories.Get(ctx, key)
-	switch {
-	case apierrors.IsNotFound(err):
-	case err != nil:
+	if apierrors.IsNotFound(err) {
+		current, err = nil, nil
+	}
+	if err != nil {
 		return fmt.Errorf("get: %w", err)
-	case current.DeletionTimestamp != nil || list.isIn(current):
+	}
+	if err := r.tellForgotten(ctx, release, current, list); err != nil {
+		return err
+	}
+	if current != nil && (current.DeletionTimestamp != nil || list.isIn(current)) {
 		r.metrics.writes.WithLabelValues("inventory", "unchanged").Inc()
 		return nil
 	}

@@ -62,6 +62,8 @@ const (
 	maxHookName = 3*maxName + 2
 	// maxHeldObjects of a prune that is held are named.
 	maxHeldObjects = 10
+	// maxLeftNamed is how many objects that are left behind an Event names.
+	maxLeftNamed = 8
 	// maxUnknown is how many Releases that do not exist here are listed.
 	maxUnknown = 16
 )

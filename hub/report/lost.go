@@ -124,6 +124,9 @@ func (r *Reporter) ReleaseChanged(old, next *v1alpha1.Release) {
 	release := next
 	if release == nil {
 		release = old
+		r.mu.Lock()
+		delete(r.forgotten, old.UID)
+		r.mu.Unlock()
 	}
 	ran, runs := running(old), running(next)
 	if was == is && ran == runs {
@@ -204,6 +207,7 @@ func (r *Reporter) writeLosses(ctx context.Context, uid types.UID) error {
 	if !ok {
 		r.mu.Lock()
 		delete(r.holdings, uid)
+		delete(r.resets, uid)
 		r.mu.Unlock()
 		return nil
 	}

@@ -69,6 +69,10 @@ type Reporter struct {
 	entries map[types.UID]*entry
 	// holdings by Cluster UID: what agents hold beyond the hub; guarded by mu.
 	holdings map[types.UID]*holding
+	// forgotten by Release UID: what agents have no record of any more; resets by Cluster
+	// UID: when another target came to stand behind it; both guarded by mu.
+	forgotten map[types.UID]*forgotten
+	resets    map[types.UID]time.Time
 }
 
 // entry is what is held in memory of one Release.
@@ -112,6 +116,7 @@ func New(options Options) *Reporter {
 			Name: "losses", Clock: options.Clock,
 		}),
 		entries: map[types.UID]*entry{}, holdings: map[types.UID]*holding{},
+		forgotten: map[types.UID]*forgotten{}, resets: map[types.UID]time.Time{},
 		missingRules: func(*corev1alpha1.Release) []string { return nil },
 	}
 }
@@ -155,6 +160,7 @@ func (r *Reporter) forget(uid types.UID) {
 		e.wakeLocked()
 		delete(r.entries, uid)
 	}
+	delete(r.forgotten, uid)
 }
 
 // wakeLocked tells those who wait that an attempt to write has ended.

@@ -31,6 +31,7 @@ func (r *Reporter) Reset(ctx context.Context, cluster tunnel.ClusterID) error {
 	}
 	r.mu.Lock()
 	delete(r.holdings, current.UID)
+	r.resets[current.UID] = r.clock.Now()
 	r.mu.Unlock()
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)

@@ -352,6 +352,7 @@ func (h *hub) startFlow(ctx context.Context) error {
 	h.orders.OnDone(releases.Done)
 	h.orders.OnCompared(h.reporter.Compared)
 	h.orders.OnLeft(h.reporter.LeftBehind)
+	h.orders.OnForgotten(h.reporter.Forgotten, h.reporter.NotGone)
 	h.cache.OnRelease(h.orders.ReleaseChanged)
 	h.cache.OnRelease(h.reporter.ReleaseChanged)
 	h.cache.OnRelease(releases.Changed)

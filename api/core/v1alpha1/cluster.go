@@ -161,8 +161,9 @@ type ClusterStatus struct {
 	// unknownReleaseCount counts all of them.
 	// +optional
 	UnknownReleaseCount int32 `json:"unknownReleaseCount,omitempty"`
-	// leftBehind counts deleted Releases whose objects are still on the cluster,
-	// because it was away for more than 30 days.
+	// leftBehind counts Releases of which objects that were to go may still be on the
+	// cluster: deleted ones, because it was away for more than 30 days, and those that
+	// its agent had no record of any more, as one that was installed anew.
 	// +optional
 	LeftBehind int32 `json:"leftBehind,omitempty"`
 	// heldDeletion is the last deletion of this Cluster, with its Releases, that was

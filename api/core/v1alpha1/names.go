@@ -122,6 +122,9 @@ const (
 	ReasonTokenReused = "TokenReused"
 	// ReasonSessionsDisplaced: sessions of one identity displace each other.
 	ReasonSessionsDisplaced = "SessionsDisplaced"
+	// ReasonLeftBehind: the agent lost its record of a Release, so that objects which were
+	// to go stay. It is an Event of the Release too.
+	ReasonLeftBehind = "LeftBehind"
 )
 
 // Reasons of a Release's conditions.

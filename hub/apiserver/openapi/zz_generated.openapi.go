@@ -3584,7 +3584,7 @@ func schema_convoy_api_core_v1alpha1_ClusterStatus(ref common.ReferenceCallback)
 					},
 					"leftBehind": {
 						SchemaProps: spec.SchemaProps{
-							Description: "leftBehind counts deleted Releases whose objects are still on the cluster, because it was away for more than 30 days.",
+							Description: "leftBehind counts Releases of which objects that were to go may still be on the cluster: deleted ones, because it was away for more than 30 days, and those that its agent had no record of any more, as one that was installed anew.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
