@@ -296,3 +296,24 @@ func testANamespaceStaysWithWhatADependentLeaves(t *testing.T) {
 		t.Error("the replica set is being deleted")
 	}
 }
+
+func TestARemovalLeavesANamespaceThatItsReleaseMadeWithWhatIsKeptInIt(t *testing.T) {
+	inModes(t, testARemovalLeavesANamespaceThatItsReleaseMadeWithWhatIsKeptInIt)
+}
+
+func testARemovalLeavesANamespaceThatItsReleaseMadeWithWhatIsKeptInIt(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ns := b.namespace("inhabited-removal")
+	b.apply("removal", ns, namespaceOf("inhabited-claim", 0)+claimOf("inhabited-claim", "data", "")+workload("inhabited-claim", "w")+
+		namespaceOf("inhabited-note", 0)+strings.Replace(configMap("inhabited-note", "note", "k", "v"), "{name: note", "{annotations: {helm.sh/resource-policy: keep}, name: note", 1)+
+		namespaceOf("inhabited-free", 0)+configMap("inhabited-free", "one", "k", "v"))
+	was := []*unstructured.Unstructured{
+		b.get(namespaces, "", "inhabited-claim"), b.get(claims, "inhabited-claim", "data"), b.get(namespaces, "", "inhabited-note"), b.get(configmaps, "inhabited-note", "note"),
+	}
+	b.accept(b.bare("removal", tunnel.VerbRemove, allowing("Namespace")))
+	b.report("uid-removal", "removed", func(r tunnel.Report) bool { return r.Done })
+	b.gone(deployments, "inhabited-claim", "w")
+	b.gone(namespaces, "", "inhabited-free")
+	b.unharmed(was...)
+}
