@@ -31,6 +31,21 @@ func clauses() []clause {
 		of(`(?:a )?commit is pinned together with a branch\b`, (*Player).commitAndBranch),
 		of(`branch (\S+) is force-pushed to an unrelated history$`, (*Player).forcePushed),
 		of(`branch (\S+) is deleted$`, (*Player).branchDeleted),
+		of(`ref becomes (?:the )?(annotated )?tag (\S+)$`, (*Player).refBecomesTag),
+		of(`ref becomes (?:the )?semver(?: range)? (.+)$`, (*Player).refBecomesSemver),
+		of(`ref becomes (?:the )?commit (?:of )?(?:step )?(\S+)$`, (*Player).refBecomesCommit),
+		of(`ref becomes (refs/\S+)$`, (*Player).refBecomesName),
+		of(`tags? ((?:[-\w.+/]+)(?:(?:, | and )[-\w.+/]+)*) (?:is|are) (?:made|pushed|created)(?: on (?:the commit of )?(?:step )?(\S+))?$`, (*Player).tagsMade),
+		of(`tag (\S+) is deleted$`, (*Player).tagDeleted),
+		of(`branch (\S+) is (?:force-)?(?:pushed|reset|moved) back to (?:an older commit|the commit before|(?:the )?(?:commit of )?(?:step )?(\S+))$`, (*Player).pushedBack),
+		of(`branch (\S+) is force-pushed to (?:an older commit|the commit before|(?:the )?(?:commit of )(?:step )?(\S+))$`, (*Player).pushedBack),
+		of(`default branch (?:changes to|becomes|is changed to|is now) (\S+)$`, (*Player).defaultBranch),
+		of(`repository (?:is|becomes|is made) (empty|emptied)$`, (*Player).repositoryGone),
+		of(`repository is (gone|deleted|removed|renamed|taken away|not there)(?: from the server)?$`, (*Player).repositoryGone),
+		of(`repository is (?:back|there again|restored)$`, (*Player).repositoryBack),
+		of(`(?:Git |source's |source )?server answers (?:with )?(?:an? )?(?:HTTP )?([345]\d\d)$`, (*Player).serverAnswers),
+		of(`(?:Git |source's |source )?server (?:redirects|answers with a redirect)(?: to (another (?:host|server)|\S+))?$`, (*Player).serverRedirects),
+		of(`(?:Git |source's |source )?server (?:answers again|is (?:well|fine|back)(?: again)?|answers (?:with )?200)$`, (*Player).serverWell),
 
 		of(`token expires$`, (*Player).tokenExpires),
 		of(`server's certificate is from a private CA that is not configured$`, (*Player).authorityUnknown),
@@ -100,7 +115,15 @@ func (p *Player) clause(ctx context.Context, part string) error {
 		p.say("# NOT CARRIED OUT: %s\n", part)
 		return nil
 	}
+	if !p.hubRuns() {
+		p.say("# NOT CARRIED OUT, since the hub is stopped: %s\n", part)
+		return nil
+	}
 	did, err := c.do(p, ctx, c.words.FindStringSubmatch(part))
+	if refusal, ok := refusedByHub(err); ok {
+		p.say("# REFUSED by the hub: %s: %s\n", part, refusal)
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", part, err)
 	}

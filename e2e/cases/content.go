@@ -17,8 +17,9 @@ const contentFolder = "app"
 
 // drop names objects of the base that are left out.
 type drop struct {
-	line                  int
-	kind, namespace, name string
+	line                         int
+	group, kind, namespace, name string
+	anyGroup                     bool // nobody says the group
 }
 
 // fill puts a text of a size at a path of a document.
@@ -34,11 +35,19 @@ type fill struct {
 func (c *Case) drops(value *yaml.Node) ([]drop, error) {
 	var out []drop
 	for _, item := range list(value) {
-		d := drop{line: item.Line}
+		d := drop{line: item.Line, anyGroup: true}
 		switch item.Kind {
 		case yaml.MappingNode:
 			doc := &Document{root: item}
 			d.kind, d.namespace, d.name = doc.Kind(), doc.Namespace(), doc.Name()
+			for _, key := range []string{"apiVersion", "group"} {
+				if doc.value(key) != nil {
+					d.group, d.anyGroup = doc.text(key), false
+				}
+			}
+			if doc.value("group") == nil {
+				d.group = doc.gvk().Group
+			}
 		case yaml.ScalarNode:
 			parts := strings.FieldsFunc(item.Value, func(r rune) bool { return r == ' ' || r == '/' })
 			switch len(parts) {
@@ -60,7 +69,9 @@ func (c *Case) drops(value *yaml.Node) ([]drop, error) {
 }
 
 func (d drop) meets(doc *Document) bool {
-	return d.name == doc.Name() && (d.kind == "" || strings.EqualFold(d.kind, doc.Kind())) &&
+	group := doc.gvk().Group
+	return d.name == doc.Name() && (d.anyGroup || d.group == group) &&
+		(d.kind == "" || strings.EqualFold(d.kind, doc.Kind()) || strings.EqualFold(d.kind, doc.Kind()+"."+group)) &&
 		(d.namespace == "" || d.namespace == doc.Namespace())
 }
 
@@ -133,6 +144,32 @@ func (c *Case) dropped(s *Step, docs []*Document) ([]*Document, error) {
 		docs = left
 	}
 	return docs, nil
+}
+
+// manyDropped says which drops of a render step leave out more than one object.
+func (c *Case) manyDropped(s *Step) (lines []string) {
+	if s.Do != doRender || len(s.Drop) == 0 {
+		return nil
+	}
+	whole := *s
+	whole.Drop = nil
+	docs, err := c.render(&whole)
+	if err != nil {
+		return nil // it was found when the case was read
+	}
+	for _, d := range s.Drop {
+		var met []string
+		for _, doc := range docs {
+			if d.meets(doc) {
+				met = append(met, doc.text("apiVersion")+" "+doc.String())
+			}
+		}
+		if len(met) > 1 {
+			lines = append(lines, fmt.Sprintf("drop %s leaves out %d objects: %s; with apiVersion or group beside kind and name it means one",
+				strings.TrimSpace(d.kind+" "+d.name), len(met), strings.Join(met, ", ")))
+		}
+	}
+	return lines
 }
 
 // filled gives a step's own documents with what fill says put in.

@@ -116,7 +116,8 @@ func (d *Document) file(i int) string {
 			return '-'
 		}
 	}
-	return fmt.Sprintf("%s/%05d-%s.yaml", contentFolder, i, strings.Map(clean, strings.ToLower(d.Kind()+"-"+d.Name())))
+	name := strings.Map(clean, strings.ToLower(d.Kind()+"-"+d.Name()))
+	return fmt.Sprintf("%s/%05d-%s.yaml", contentFolder, i, name[:min(len(name), maxName)])
 }
 
 // encode writes a node as YAML.
@@ -126,6 +127,40 @@ func encode(node *yaml.Node) string {
 		return fmt.Sprintf("# cannot be written: %v\n", err)
 	}
 	return string(raw)
+}
+
+// asWritten is a copy whose keys stay what they are when it is read as YAML 1.1, in which
+// words such as n, y and on are no texts unless they are quoted.
+func asWritten(node *yaml.Node) *yaml.Node {
+	out := copyNode(node)
+	quoteKeys(out)
+	return out
+}
+
+func quoteKeys(node *yaml.Node) {
+	if node == nil {
+		return
+	}
+	for i, c := range node.Content {
+		if node.Kind == yaml.MappingNode && i%2 == 0 && c.Kind == yaml.ScalarNode && c.Tag != "!!merge" {
+			c.Tag, c.Style = "!!str", yaml.DoubleQuotedStyle
+		}
+		quoteKeys(c)
+	}
+}
+
+// readValue reads what an event gives as YAML, with keys as they are written.
+func readValue(text string) (any, error) {
+	var node yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &node); err != nil {
+		return nil, err //nolint:wrapcheck // wrapped with the place
+	}
+	var value any
+	if len(node.Content) == 0 {
+		return value, nil
+	}
+	err := kyaml.Unmarshal([]byte(encode(asWritten(node.Content[0]))), &value)
+	return value, err //nolint:wrapcheck // wrapped with the place
 }
 
 // copyNode copies deeply, without aliases' targets being shared.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +24,17 @@ func (p *Player) End(ctx context.Context) error {
 			errs = append(errs, agent.Stop(ctx))
 		}
 	}
-	if !p.world.Hub.Process().Running() {
+	// What later cases are played on is left as it was found.
+	for _, plane := range slices.Clone(p.stopped) {
+		errs = append(errs, p.startPlane(ctx, plane))
+	}
+	for _, t := range p.targets {
+		if t.apiStopped {
+			errs = append(errs, t.cube.plane.StartAPIServer(ctx))
+			t.apiStopped = false
+		}
+	}
+	if !p.hubRuns() {
 		errs = append(errs, p.world.Hub.Up(ctx))
 	}
 	for _, t := range p.targets {
@@ -48,6 +59,10 @@ func (p *Player) End(ctx context.Context) error {
 	if p.backup != "" {
 		errs = append(errs, os.RemoveAll(p.backup))
 	}
+	if p.snapshots != "" {
+		errs = append(errs, os.RemoveAll(p.snapshots))
+	}
+	p.world.Git.Before(nil)
 	if p.server != nil {
 		errs = append(errs, p.server.Close())
 	}

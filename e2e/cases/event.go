@@ -4,14 +4,13 @@ package cases
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +18,12 @@ import (
 
 	"kumodo.io/convoy/e2e/harness"
 	"kumodo.io/convoy/e2e/install"
+)
+
+// snapshotTaken and snapshotRestored are words about all that a cluster has.
+var (
+	snapshotTaken    = regexp.MustCompile(`(?i)\b(?:snapshot|backup)\b.*\bof (?:the )?(?:managed )?(?:cluster|edge|etcd)\b(?:'s etcd)?.*\b(?:is|are) (?:taken|made)\b|\b(?:is|are) (?:taken|made) of (?:the )?(?:managed )?(?:cluster|edge|etcd)\b|\b(?:cluster|edge|etcd)\b.*\bis backed up\b|\b(?:cluster|edge|etcd)\b.*\bsnapshot is taken\b`)
+	snapshotRestored = regexp.MustCompile(`(?i)^(?:then )?(?:the )?(?:managed |edge )?(?:cluster|edge|etcd)\b[^;]*\b(?:is|are) (?:restored|rolled back|put back|reset to (?:the|a) snapshot)\b.*`)
 )
 
 // A happening is words that the player knows and what it does at them.
@@ -40,8 +45,9 @@ func happenings() []happening {
 		of(`\bfirst sync is cut off\b.*?\b(\w+) times\b`, (*Player).syncCutOff),
 		of(`^(?:the )?cluster (\S+) is (?:removed|deleted)\b`, (*Player).clusterRemoved),
 		of(`^(?:the )?(?:release (\S+?)(?:'s)? |release's )?spec\.([A-Za-z.]+) (?:becomes|is set to) (.+)$`, (*Player).specBecomes),
+		of(`^(?:the )?(?:release (\S+?)(?:'s)? |release's )((?:targetNamespace|serviceAccountName|suspend|clusterWave|dependsOn|mutations|syncPolicy|deletionPolicy|drift|health|lifecycle|images|clusterRef)(?:\.[A-Za-z.]+)?) (?:becomes|is set to) (.+)$`, (*Player).specBecomes),
 		of(`^(?:the )?release(?: (\S+))? is (suspended|resumed)\b`, (*Player).suspended),
-		of(`\b(?:someone|somebody|a user|a person|an operator) deletes the (\w+)(?: (\S+?))?(?: by hand)?(?:[ .,;]|$)`, (*Player).deletedByHand),
+		of(`\b(?:someone|somebody|a user|a person|an operator) deletes (?:the |its |an? )?(\w+)(?: (\S+?))?(?: by hand)?(?:[ .,;]|$)`, (*Player).deletedByHand),
 		of(`^(?:then )?(?:the )?(\w+)(?: (\S+))? (?:is|gets) deleted (?:by hand|by someone|by somebody|by a user|with kubectl)\b`, (*Player).deletedByHand),
 		of(`\bpermission to render nothing\b(?:.*?\bon top of (\S+))?`, (*Player).emptyAllowed),
 		of(`\b(?:finalizer\b.*\bremoves? it|finalizers? (?:is|are) removed)`, (*Player).finalizersRemoved),
@@ -50,6 +56,16 @@ func happenings() []happening {
 		of(`\bhub\b.*\brestored\b`, (*Player).restored),
 		of(`\bold cluster\b.*\b(?:comes|is) back\b`, (*Player).oldClusterBack),
 		of(`\bcluster\b.*\b(?:destroyed|made again|made anew|re-?created|reset)\b`, (*Player).clusterRemade),
+		of(`^(?:then )?(?:the )?((?:hub|agents?|(?:edge's |cluster's )?API server)(?: of the (?:edge|cluster|target))?) (?:is|are|goes) (?:stopped|away|down|off) for (\w+) (seconds?|minutes?|hours?)\b`, (*Player).awayFor),
+		of(snapshotTaken.String(), (*Player).clusterSaved),
+		of(snapshotRestored.String(), (*Player).clusterRestored),
+		of(`\bAPI server\b.*?\b(?:restarts|is restarted)\b(?: (\w+) times| (twice))?`, (*Player).apiServerRestarted),
+		of(`\b(?:etcd|history|revisions?)\b.*\bcompact(?:ed|s|ion)\b|\bcompact(?:ed|ion)\b|\b410\b|\bwatch(?:es)?\b.*\b(?:expires?|too old)\b`, (*Player).compacted),
+		of(`\bagents?(?:'s|')? (?:loses? its )?state(?: Secrets?)?\b(?: (?:is|are|was) (?:deleted|lost|removed|gone|wiped))?|\bstate Secrets?\b`, (*Player).agentStateLost),
+		of(`\b(?:(?:a )?second agent|two agents|another agent|(?:a )?second (?:copy|replica) of the agent)\b`, (*Player).agentTwice),
+		of(`\b(?:agents?(?:'s|')? )?(?:credentials?|identit(?:y|ies)|certificates?)\b.*\b(?:is|are) revoked\b|\bagents? (?:is|are) revoked\b`, (*Player).agentRevoked),
+		of(`\bagents? (?:is|are) (?:killed|restarted) (\w+) times\b`, (*Player).agentKilledTimes),
+		of(`\bagents? (?:is|are) (?:killed|restarted) (?:while|when|with) (?:the )?hub (?:is )?(?:away|down|stopped|off|gone)\b`, (*Player).agentKilledWithoutHub),
 		of(`\bagents? (?:is|are) (?:stopped|away)\b`, (*Player).agentStopped),
 		of(`\bagents? (?:is|are) (?:killed|restarted)\b`, (*Player).agentKilled),
 		of(`\bagents? (?:is started|are started|is back|are back|comes back|come back|starts again)\b`, (*Player).agentStarted),
@@ -58,10 +74,17 @@ func happenings() []happening {
 		of(`\bhub (?:is back|comes back|is started)\b`, (*Player).hubStarted),
 		of(`\bAPI server of (?:the )?(?:edge|cluster|target)\b.*\b(?:stopped|down|away)\b`, (*Player).apiServerStopped),
 		of(`\bAPI server of (?:the )?(?:edge|cluster|target)\b.*\b(?:started|back)\b`, (*Player).apiServerStarted),
-		of(`^.*?\b(?:link|connection|network|session)s?\b.*\b(?:is|are|was|were) (?:cut|lost|broken|interrupted|partitioned)\b(?:.*?\bfor (\w+) (seconds?|minutes?)\b)?`, (*Player).linkCut),
+		of(`^.*?\b(?:link|connection|network|session)s?\b.*\b(?:is|are|was|were) (?:cut|lost|broken|interrupted|partitioned)\b(?:.*?\bfor (\w+) (seconds?|minutes?|hours?)\b)?`, (*Player).linkCut),
 		of(`^.*?\b(?:link|connection|network)s?\b.*\b(?:(?:is|are|comes?) (?:back|whole|restored|there)|is mended)\b`, (*Player).linkBack),
 		of(`\b(?:a )?sync is (?:asked|requested|forced)\b`, (*Player).syncAsked),
-		of(`^(\d+) (seconds?|minutes?) (?:pass|go by)\b`, (*Player).timePasses),
+		of(`^.*?\b(?:agents? (?:is|are|gets?) (?:cut off|disconnected|offline|partitioned|isolated)|agents? (?:loses? (?:its|the|their) (?:connection|network|link|session)|(?:cannot|can not|can no longer) reach)|network\b.*?\b(?:is|goes) (?:down|away|out)|hub (?:is|becomes) (?:unreachable|not reachable|cut off)|hub (?:cannot|can not) be reached|network partition)\b(?:.*?\bfor (\w+) (seconds?|minutes?|hours?)\b)?`, (*Player).linkCut),
+		of(`^.*?\b(?:agents? reconnects?|agents? can reach|network\b.*\b(?:is up|comes up|recovers|heals)|hub is reachable|partition (?:heals|ends|is over))\b`, (*Player).linkBack),
+		of(`\bAPI server (?:is|goes) (?:stopped|down|away)\b`, (*Player).apiServerStopped),
+		of(`\bAPI server (?:is (?:started|back)|comes back|starts again)\b`, (*Player).apiServerStarted),
+		of(`^(?:then )?(half an?|\w+) (seconds?|minutes?|hours?|days?|polls?|s|min|h) (?:pass(?:es)?|go(?:es)? by)\b`, (*Player).timePasses),
+		of(`^(?:a )(few|several) (seconds?|minutes?|hours?|polls?) (?:pass(?:es)?|go(?:es)? by)\b`, (*Player).timePasses),
+		of(`^(?:wait|waits?|waiting) (?:for )?(half an?|\w+) (seconds?|minutes?|hours?|days?|polls?)$`, (*Player).timePasses),
+		of(`^(?:then )?(?:the )?(\w+)(?: (\S+?)) (?:is|gets|was) (?:deleted|removed)$`, (*Player).deletedByHand),
 	}
 }
 
@@ -119,6 +142,10 @@ func (p *Player) happens(ctx context.Context, what string) (bool, error) {
 			continue
 		}
 		did, err := h.do(p, ctx, m)
+		if errors.Is(err, errHubStopped) {
+			p.say("# NOT CARRIED OUT, since the hub is stopped: %s\n", what)
+			return true, nil
+		}
 		if err != nil {
 			return false, err
 		}
@@ -135,7 +162,10 @@ func (p *Player) happens(ctx context.Context, what string) (bool, error) {
 }
 
 func (p *Player) releaseDeleted(ctx context.Context, m []string) (string, error) {
-	var names []string
+	if !p.hubRuns() {
+		return "", errHubStopped
+	}
+	var names, held []string
 	about := m[1]
 	if len(m) > 2 {
 		about = quantity(m[1]) + " " + m[2]
@@ -158,14 +188,19 @@ func (p *Player) releaseDeleted(ctx context.Context, m []string) (string, error)
 			err = harness.WaitGone(wait, p.world.Hub.Plane.Dynamic(), install.Releases, t.namespace, r.name)
 			cancel()
 			if err != nil && ctx.Err() == nil {
-				p.say("# Release %s on %s is not gone after %s%s\n", r.name, t.cluster, limit, why)
+				held = append(held, fmt.Sprintf("%s on %s is not gone after %s%s", r.name, t.cluster, limit, why))
 			}
+			delete(r.pending, t)
+			delete(r.refused, t)
 		}
 		r.deleted = true
 		names = append(names, r.name)
 	}
 	if len(names) == 0 {
 		return "", nil // of a Release that is not there
+	}
+	if len(held) > 0 {
+		return "the deletion of Release " + strings.Join(names, ", ") + " was asked for, and is NOT DONE yet: " + strings.Join(held, "; "), nil
 	}
 	return "Release " + strings.Join(names, ", ") + " deleted", nil
 }
@@ -195,15 +230,54 @@ func (p *Player) deletedByHand(ctx context.Context, m []string) (string, error) 
 		}
 		names = append(names, s.String())
 	}
+	if len(names) == 0 && name != "" {
+		var err error
+		if names, err = p.deleteUnseen(ctx, word, name); err != nil {
+			return "", err
+		}
+	}
 	if len(names) == 0 {
 		return "", nil
 	}
 	return strings.Join(names, ", ") + " deleted by hand", p.stillAll(ctx)
 }
 
+// deleteUnseen deletes an object of the case's namespace that no inventory and no step
+// has named, such as a child of another.
+func (p *Player) deleteUnseen(ctx context.Context, word, name string) (names []string, err error) {
+	for _, t := range p.targets {
+		if t.apiStopped {
+			continue
+		}
+		gvk, err := t.cube.guess(word)
+		if err != nil || !t.cube.namespaced(gvk) {
+			continue // a word that is no kind
+		}
+		object, err := t.cube.get(ctx, gvk, p.c.Namespace(), name)
+		if err != nil {
+			return nil, err
+		}
+		if object == nil {
+			continue
+		}
+		resource, err := t.cube.resource(t.cube.dynamic, gvk, p.c.Namespace())
+		if err != nil {
+			return nil, err
+		}
+		if err := resource.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return nil, err //nolint:wrapcheck // names the object
+		}
+		names = append(names, gvk.Kind+" "+p.c.Namespace()+"/"+name)
+	}
+	return names, nil
+}
+
 func (p *Player) emptyAllowed(ctx context.Context, m []string) (string, error) {
 	if len(p.releases) == 0 {
 		return "", nil
+	}
+	if !p.hubRuns() {
+		return "", errHubStopped
 	}
 	r := p.releases[0]
 	did := "syncPolicy.prune.allowEmpty set on Release " + r.name
@@ -261,6 +335,9 @@ func (p *Player) finalizersRemoved(ctx context.Context, _ []string) (string, err
 }
 
 func (p *Player) syncAsked(ctx context.Context, _ []string) (string, error) {
+	if !p.hubRuns() {
+		return "", errHubStopped
+	}
 	for _, r := range p.releases {
 		for _, t := range p.targets {
 			if err := p.sync(ctx, t, r); err != nil {
@@ -272,22 +349,6 @@ func (p *Player) syncAsked(ctx context.Context, _ []string) (string, error) {
 		}
 	}
 	return "a sync of every Release was asked for", nil
-}
-
-// longestPass bounds a wait that a case may ask for.
-const longestPass = 15 * time.Minute
-
-func (p *Player) timePasses(ctx context.Context, m []string) (string, error) {
-	n, err := strconv.Atoi(m[1])
-	if err != nil {
-		return "", nil //nolint:nilerr // too many digits to be meant
-	}
-	d := time.Duration(n) * time.Second
-	if strings.HasPrefix(strings.ToLower(m[2]), "minute") {
-		d = time.Duration(n) * time.Minute
-	}
-	d = min(d, longestPass)
-	return "waited " + d.String(), p.pass(ctx, d)
 }
 
 // stillAll lets reports come in after something that no Release asked for.
@@ -313,8 +374,10 @@ func (p *Player) backedUp(ctx context.Context, _ []string) (string, error) {
 		p.backup = dir
 	}
 	hub := p.world.Hub
-	if err := hub.Stop(ctx); err != nil {
-		return "", err
+	if p.hubRuns() {
+		if err := hub.Stop(ctx); err != nil {
+			return "", err
+		}
 	}
 	if err := copyTree(ctx, hub.Dir, p.backup); err != nil {
 		return "", err
@@ -329,8 +392,10 @@ func (p *Player) restored(ctx context.Context, _ []string) (string, error) {
 	p.world.hubMu.Lock()
 	defer p.world.hubMu.Unlock()
 	hub := p.world.Hub
-	if err := hub.Kill9(ctx); err != nil {
-		return "", err
+	if p.hubRuns() {
+		if err := hub.Kill9(ctx); err != nil {
+			return "", err
+		}
 	}
 	if err := os.RemoveAll(hub.Dir); err != nil {
 		return "", fmt.Errorf("restore: %w", err)
@@ -374,17 +439,23 @@ func (p *Player) hubUp(ctx context.Context) error {
 }
 
 func (p *Player) hubStopped(ctx context.Context, _ []string) (string, error) {
+	if !p.hubRuns() {
+		return "nothing: the hub is stopped already", nil
+	}
 	return "the hub was stopped", p.world.Hub.Stop(ctx)
 }
 
 func (p *Player) hubStarted(ctx context.Context, _ []string) (string, error) {
-	if p.world.Hub.Process().Running() {
+	if p.hubRuns() {
 		return "", nil
 	}
 	return "the hub was started", p.hubUp(ctx)
 }
 
 func (p *Player) hubKilled(ctx context.Context, _ []string) (string, error) {
+	if !p.hubRuns() {
+		return "the hub, which was stopped, was started", p.hubUp(ctx)
+	}
 	if err := p.world.Hub.Kill9(ctx); err != nil {
 		return "", err
 	}

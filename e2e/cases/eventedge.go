@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,6 +71,7 @@ func (p *Player) clusterRemade(ctx context.Context, _ []string) (string, error) 
 	if err := t.agent.Kill9(ctx); err != nil {
 		return "", err
 	}
+	p.stopped = append(p.stopped, t.cube.plane)
 	for _, component := range []harness.Component{harness.Kwok, harness.Scheduler, harness.ControllerManager, harness.APIServer} {
 		if err := t.cube.plane.StopComponent(ctx, component); err != nil {
 			return "", err
@@ -152,10 +154,8 @@ func (p *Player) oldClusterBack(ctx context.Context, _ []string) (string, error)
 		return "", nil
 	}
 	old := t.former[0].plane
-	for _, component := range []harness.Component{harness.APIServer, harness.ControllerManager, harness.Scheduler, harness.Kwok} {
-		if err := old.StartComponent(ctx, component); err != nil {
-			return "", err
-		}
+	if err := p.startPlane(ctx, old); err != nil {
+		return "", err
 	}
 	agent, err := t.agent.On(ctx, old)
 	if err != nil {
@@ -168,8 +168,22 @@ func (p *Player) oldClusterBack(ctx context.Context, _ []string) (string, error)
 	return "the replaced cluster and its agent were started again, as they were", p.pass(ctx, 2*quiet)
 }
 
+// startPlane starts a cluster that the case has stopped.
+func (p *Player) startPlane(ctx context.Context, plane *harness.Plane) error {
+	for _, component := range []harness.Component{harness.APIServer, harness.ControllerManager, harness.Scheduler, harness.Kwok} {
+		if err := plane.StartComponent(ctx, component); err != nil {
+			return err //nolint:wrapcheck // names the component
+		}
+	}
+	p.stopped = slices.DeleteFunc(p.stopped, func(other *harness.Plane) bool { return other == plane })
+	return nil
+}
+
 func (p *Player) agentStopped(ctx context.Context, _ []string) (string, error) {
 	for _, t := range p.targets {
+		if t.agentAway() {
+			continue
+		}
 		if err := t.agent.Stop(ctx); err != nil {
 			return "", err
 		}
@@ -179,14 +193,20 @@ func (p *Player) agentStopped(ctx context.Context, _ []string) (string, error) {
 
 func (p *Player) agentStarted(ctx context.Context, _ []string) (string, error) {
 	for _, t := range p.targets {
-		if t.agent.Process().Running() {
+		if !t.agentAway() {
 			continue
 		}
 		if err := t.agent.Start(ctx); err != nil {
 			return "", err
 		}
+		if !p.hubRuns() || t.deaf() != "" {
+			continue // nobody can tell that it is there
+		}
 		if err := p.untilCluster(ctx, t, patience, ""); err != nil {
-			return "", err
+			if ctx.Err() != nil {
+				return "", err
+			}
+			p.say("# Cluster %s is not Ready: %v\n", t.cluster, err)
 		}
 	}
 	return "the agents of all clusters of the case were started", p.stillAll(ctx)
@@ -194,6 +214,9 @@ func (p *Player) agentStarted(ctx context.Context, _ []string) (string, error) {
 
 func (p *Player) agentKilled(ctx context.Context, m []string) (string, error) {
 	for _, t := range p.targets {
+		if t.agentAway() {
+			continue
+		}
 		if err := t.agent.Kill9(ctx); err != nil {
 			return "", err
 		}
@@ -215,7 +238,7 @@ func (p *Player) untilCluster(ctx context.Context, t *target, atMost time.Durati
 // takes an agent for connected for 90 s after its session has ended.
 func (p *Player) untilSilent(ctx context.Context, t *target) error {
 	what := t.unheard()
-	if what == "" || !p.world.Hub.Process().Running() {
+	if what == "" || !p.hubRuns() {
 		return nil
 	}
 	began := time.Now()
@@ -239,6 +262,9 @@ func (p *Player) untilSilent(ctx context.Context, t *target) error {
 
 func (p *Player) apiServerStopped(ctx context.Context, _ []string) (string, error) {
 	for _, t := range p.targets {
+		if t.apiStopped {
+			continue
+		}
 		if err := t.cube.plane.StopAPIServer(ctx); err != nil {
 			return "", err
 		}
@@ -249,6 +275,9 @@ func (p *Player) apiServerStopped(ctx context.Context, _ []string) (string, erro
 
 func (p *Player) apiServerStarted(ctx context.Context, _ []string) (string, error) {
 	for _, t := range p.targets {
+		if !t.apiStopped {
+			continue
+		}
 		if err := t.cube.plane.StartAPIServer(ctx); err != nil {
 			return "", err
 		}

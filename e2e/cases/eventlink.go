@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -18,11 +17,12 @@ func (p *Player) linkCut(ctx context.Context, m []string) (string, error) {
 		t.link.set(true)
 	}
 	did := fmt.Sprintf("the link between the hub and the agent of %s was cut: its connections are closed, and new ones at once", clustersOf(targets))
-	d, said := span(m[1], m[2])
+	d, said := asked(m[1], m[2])
 	if !said {
 		return did, p.pass(ctx, quiet)
 	}
-	p.say("# %s, for %s\n", did, d)
+	d, less := bounded(d)
+	p.say("# %s, for %s%s\n", did, d, less)
 	if err := p.pass(ctx, d); err != nil {
 		return "", err
 	}
@@ -35,25 +35,6 @@ func (p *Player) linkBack(ctx context.Context, m []string) (string, error) {
 		return "", nil
 	}
 	return p.linkWhole(ctx, targets)
-}
-
-// span is a number, or a word for one, of seconds or minutes.
-func span(count, unit string) (time.Duration, bool) {
-	if unit == "" {
-		return 0, false
-	}
-	n := slices.Index(counts, strings.ToLower(count))
-	if n < 0 {
-		var err error
-		if n, err = strconv.Atoi(count); err != nil {
-			n = 1 // a minute
-		}
-	}
-	d := time.Duration(n) * time.Second
-	if strings.HasPrefix(strings.ToLower(unit), "minute") {
-		d = time.Duration(n) * time.Minute
-	}
-	return min(d, longestPass), true
 }
 
 // linksOf are the targets whose names are among the words of an event, or all.

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
 	"kumodo.io/convoy/e2e/harness"
 	"kumodo.io/convoy/e2e/install"
@@ -90,8 +89,8 @@ func (p *Player) repeated(ctx context.Context, m []string) (string, error) {
 
 // specBecomes sets a field of a Release's spec.
 func (p *Player) specBecomes(ctx context.Context, m []string) (string, error) {
-	var value any
-	if err := yaml.Unmarshal([]byte(m[3]), &value); err != nil {
+	value, err := readValue(m[3])
+	if err != nil {
 		return "", fmt.Errorf("%w: spec.%s: %w", ErrCase, m[2], err)
 	}
 	fields := strings.Split(m[2], ".")
@@ -107,6 +106,9 @@ func (p *Player) suspended(ctx context.Context, m []string) (string, error) {
 
 // changed changes Releases, and lets what comes of it come in.
 func (p *Player) changed(ctx context.Context, name string, patch map[string]any, what string) (string, error) {
+	if !p.hubRuns() {
+		return "", errHubStopped
+	}
 	raw, err := json.Marshal(patch)
 	if err != nil {
 		return "", fmt.Errorf("encode: %w", err)
@@ -114,6 +116,14 @@ func (p *Player) changed(ctx context.Context, name string, patch map[string]any,
 	var names []string
 	for _, r := range p.named(name) {
 		for _, t := range p.targets {
+			if before, ok := r.refused[t]; ok {
+				r.refused[t] = append(before, patch)
+				p.say("# the hub has refused to make Release %s: it is asked again, with this change\n", r.name)
+				if err := p.publishOn(ctx, t, r); err != nil {
+					return "", err
+				}
+				continue
+			}
 			_, err := p.world.Hub.Plane.Dynamic().Resource(install.Releases).Namespace(t.namespace).Patch(ctx, r.name, types.MergePatchType, raw, metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict})
 			if refusal, ok := asRefusal(err); ok {
 				return "a change of Release " + r.name + " was REFUSED: " + refusal, nil
@@ -135,6 +145,9 @@ func (p *Player) clusterRemoved(ctx context.Context, m []string) (string, error)
 	at := slices.IndexFunc(p.targets, func(t *target) bool { return t.cluster == m[1] })
 	if at < 0 {
 		return "", nil
+	}
+	if !p.hubRuns() {
+		return "", errHubStopped
 	}
 	t := p.targets[at]
 	hub := p.world.Hub.Plane.Dynamic()

@@ -33,6 +33,20 @@ const (
 	// maxShown is the length of a text in what is printed, in bytes.
 	maxShown = 400
 
+	// maxKills of an agent in a row.
+	maxKills = 100
+	// stepLimit is the longest that a step may take. listWait bounds one answer of a
+	// cluster, oneList the list of one kind, and othersWait what else is in a namespace: an
+	// API may never answer.
+	stepLimit  = 25 * time.Minute
+	listWait   = 20 * time.Second
+	othersWait = time.Minute
+	oneList    = 10 * time.Second
+	// maxSlow lists of one API are waited for.
+	maxSlow = 1
+	// maxName of a file in a repository, but for what tells it from others.
+	maxName = 100
+
 	// patience bounds what should take seconds: a start, a join, a deletion.
 	patience = 2 * time.Minute
 )

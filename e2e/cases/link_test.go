@@ -126,7 +126,7 @@ func TestAnEventThatCutsLinksMeansTheClustersThatItNames(t *testing.T) {
 				t.Fatalf("%s: taken for %s", what, h.words)
 			}
 			if want.cut {
-				if d, _ := span(m[1], m[2]); d != want.d {
+				if d, _ := asked(m[1], m[2]); d != want.d {
 					t.Errorf("%s: for %s, want %s", what, d, want.d)
 				}
 			}

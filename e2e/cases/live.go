@@ -37,6 +37,7 @@ func (p *Player) live(ctx context.Context, s *Step) error {
 	if err != nil {
 		return err
 	}
+	var undone []error
 	for _, t := range p.targets {
 		for _, doc := range s.objects() {
 			done, err := p.write(ctx, t, s, doc, manager, how, copied)
@@ -45,7 +46,13 @@ func (p *Player) live(ctx context.Context, s *Step) error {
 				continue
 			}
 			if err != nil {
-				return fmt.Errorf("%s %s by %s: %w", how, doc, manager, err)
+				err = fmt.Errorf("%s %s by %s: %w", how, doc, manager, err)
+				if ctx.Err() != nil || t.cube.answers() == nil {
+					return err
+				}
+				p.say("# NOT DONE, the API server of %s does not answer: %v\n", t.cluster, err)
+				undone = append(undone, err)
+				continue
 			}
 			p.say("# %s %s by %s on %s: done\n", how, doc, manager, t.cluster)
 			if done != nil {
@@ -64,7 +71,7 @@ func (p *Player) live(ctx context.Context, s *Step) error {
 			}
 		}
 	}
-	return nil
+	return errors.Join(undone...)
 }
 
 // untilDrift waits until a Release of a target is not in sync: a hub that was told of

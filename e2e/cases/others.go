@@ -22,6 +22,8 @@ var plain = []string{"Event", "ServiceAccount/default", "ConfigMap/kube-root-ca.
 // controllers made, what was kept or left behind. Of a namespace that is being deleted it
 // lists all that is still in it.
 func (p *Player) showOthers(ctx context.Context, q *cube) error {
+	ctx, cancel := context.WithTimeout(ctx, othersWait)
+	defer cancel()
 	namespaces := []string{p.c.Namespace()}
 	for _, s := range p.seen {
 		if s.cube == q && s.gvk.Group == "" && s.gvk.Kind == "Namespace" && !slices.Contains(namespaces, s.name) {
@@ -57,7 +59,9 @@ func leaving(ctx context.Context, q *cube, namespace string) (bool, error) {
 
 // showNamespace lists what is in one that the case does not know of, or all of it.
 func (p *Player) showNamespace(ctx context.Context, q *cube, namespace string, all bool) error {
-	client, err := discovery.NewDiscoveryClientForConfig(q.plane.RESTConfig())
+	config := q.plane.RESTConfig()
+	config.Timeout = listWait
+	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return fmt.Errorf("discover: %w", err)
 	}
@@ -66,6 +70,7 @@ func (p *Player) showNamespace(ctx context.Context, q *cube, namespace string, a
 		p.say("\n# what else is in the namespace cannot be read: %v\n", err)
 		return nil
 	}
+	slow := map[schema.GroupVersion]int{} // lists that never came
 	var lines []string
 	var away *discovery.ErrGroupDiscoveryFailed
 	if all && errors.As(err, &away) {
@@ -82,7 +87,16 @@ func (p *Player) showNamespace(ctx context.Context, q *cube, namespace string, a
 			if !slices.Contains(r.Verbs, "list") || slices.Contains(plain, r.Kind) {
 				continue
 			}
-			found, err := q.dynamic.Resource(gv.WithResource(r.Name)).Namespace(namespace).List(ctx, metav1.ListOptions{})
+			if slow[gv] >= maxSlow || ctx.Err() != nil {
+				lines = append(lines, r.Kind+" was not asked for: others of its API did not answer in time")
+				continue
+			}
+			one, cancel := context.WithTimeout(ctx, oneList)
+			found, err := q.dynamic.Resource(gv.WithResource(r.Name)).Namespace(namespace).List(one, metav1.ListOptions{})
+			if one.Err() != nil {
+				slow[gv]++
+			}
+			cancel()
 			if err != nil {
 				if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 					continue

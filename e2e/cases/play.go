@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -56,6 +55,12 @@ type Player struct {
 	seen []*seen
 	// others are agents beside those of the targets.
 	others []*install.DirectAgent
+	// stopped are clusters that others were put in the place of.
+	stopped []*harness.Plane
+	// snapshots is a folder with what clusters had, saved the steps after which one was
+	// taken without being asked for.
+	snapshots string
+	saved     []string
 	// backup is a folder with the hub's store as it was.
 	backup string
 	// server of a source that has credentials, the password that its Secret has, and how
@@ -78,9 +83,14 @@ type release struct {
 	modules   []string // paths of submodules
 	mutations []corev1alpha1.Mutation
 	commit    string
+	commits   map[string]string // by step
 	asked     map[*target]string
 	published map[*target]bool // it was made there once
 	deleted   bool
+	// pending says, by target, why the hub was not asked for the newest content yet, and
+	// refused are changes of a Release that the hub has refused to make.
+	pending map[*target]string
+	refused map[*target][]map[string]any
 }
 
 // NewPlayer makes a Player. Begin, Step for each step, and End play the case; Play
@@ -96,7 +106,8 @@ func NewPlayer(world *World, c *Case, opts Options) *Player {
 }
 
 // Play plays the whole case. Whether its statements hold is for the reader; an error is
-// one of the player's.
+// one of the player's. A step that cannot be played to its end is told, and the case goes
+// on with the next.
 func (p *Player) Play(ctx context.Context) (err error) {
 	defer func() {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
@@ -106,12 +117,25 @@ func (p *Player) Play(ctx context.Context) (err error) {
 	if err := p.Begin(ctx); err != nil {
 		return err
 	}
+	var failed []error
 	for _, s := range p.c.Steps {
-		if err := p.Step(ctx, s); err != nil {
-			return fmt.Errorf("%s:%d: step %s: %w", p.c.File, s.Line, s.Name, err)
+		if err := p.inTime(ctx, s); err != nil {
+			err = fmt.Errorf("%s:%d: step %s: %w", p.c.File, s.Line, s.Name, err)
+			p.say("# NOT PLAYED TO ITS END: %v\n", err)
+			failed = append(failed, err)
+		}
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	return nil
+	return errors.Join(failed...)
+}
+
+// inTime plays a step for as long as any may take.
+func (p *Player) inTime(ctx context.Context, s *Step) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, stepLimit, fmt.Errorf("it took longer than %s", stepLimit))
+	defer cancel()
+	return p.Step(ctx, s)
 }
 
 // Begin makes the namespaces and joins the edge.
@@ -153,6 +177,9 @@ func (p *Player) Step(ctx context.Context, s *Step) error {
 	if len(s.Unknown) > 0 {
 		p.say("# keys that the player does not know in a %s step, not used: %s\n", s.Do, strings.Join(s.Unknown, ", "))
 	}
+	if err := p.catchUp(ctx); err != nil {
+		return err
+	}
 	switch s.Do {
 	case doRender, doFiles:
 		p.tell(s.Note)
@@ -165,7 +192,10 @@ func (p *Player) Step(ctx context.Context, s *Step) error {
 	case doEvent:
 		p.say("%s\n", s.What)
 		p.tell(s.Note)
-		return p.event(ctx, s)
+		if err := p.event(ctx, s); err != nil {
+			return err
+		}
+		return p.catchUp(ctx)
 	default:
 		p.tell(s.Note)
 		return p.check(ctx, s)
@@ -198,6 +228,11 @@ func (p *Player) content(ctx context.Context, s *Step) error {
 			return err
 		}
 	}
+	if p.c.restores() && len(p.targets) > 0 && p.targets[0].deaf() == "" {
+		p.say("# a snapshot of the cluster was taken, since the case restores one\n")
+		p.saved = append(p.saved, s.Name)
+		return p.save(ctx, s.Name)
+	}
 	return nil
 }
 
@@ -228,6 +263,10 @@ func (p *Player) prepare(ctx context.Context, s *Step) (*release, error) {
 		return nil, err
 	}
 	p.say("# %d files committed as %.10s, Release path %s\n", len(files), r.commit, r.path)
+	for _, line := range p.c.manyDropped(s) {
+		p.say("# %s\n", line)
+	}
+	r.commits[s.Name] = r.commit
 	return r, nil
 }
 
@@ -244,7 +283,7 @@ func (p *Player) release(ctx context.Context, s *Step, files map[string]string) 
 			return nil, fmt.Errorf("release %s: %w", name, err)
 		}
 		at = len(p.releases)
-		p.releases = append(p.releases, &release{name: name, path: folderOf(files), repository: repository, asked: map[*target]string{}, published: map[*target]bool{}})
+		p.releases = append(p.releases, &release{name: name, path: folderOf(files), repository: repository, asked: map[*target]string{}, published: map[*target]bool{}, pending: map[*target]string{}, refused: map[*target][]map[string]any{}, commits: map[string]string{}})
 	}
 	r := p.releases[at]
 	if s.Path != "" {
@@ -336,34 +375,6 @@ func (p *Player) publish(ctx context.Context, r *release) error {
 		}
 	}
 	return nil
-}
-
-func (p *Player) publishOn(ctx context.Context, t *target, r *release) error {
-	client := p.world.Hub.Plane.Dynamic().Resource(install.Releases).Namespace(t.namespace)
-	_, err := client.Get(ctx, r.name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		r.deleted = false
-		source := p.source(r)
-		if err := p.world.Hub.Source(ctx, p.world.Git, t.namespace, source, metav1.Duration{Duration: 10 * time.Second}); err != nil {
-			return err
-		}
-		// kubectl apply would take nulls out of values before it sends them.
-		err := p.world.Hub.Create(ctx, install.Release(t.namespace, r.name, t.cluster, source, r.path, func(out *corev1alpha1.Release) {
-			out.Spec.Content, out.Spec.Mutations = r.content, r.mutations
-			if p.opts.Manual {
-				out.Spec.SyncPolicy.Automatic = new(bool)
-			}
-		}))
-		again := r.published[t]
-		r.published[t] = true
-		if err != nil || !p.opts.Manual && !again {
-			return err
-		}
-		// The source of a Release that is made again was looked at a moment ago.
-	} else if err != nil {
-		return err //nolint:wrapcheck // names the Release
-	}
-	return p.sync(ctx, t, r)
 }
 
 // sync asks for what the source has now.

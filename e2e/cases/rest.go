@@ -38,7 +38,7 @@ func (p *Player) rest(ctx context.Context, t *target, r *release) error {
 	defer limit.Stop()
 	var last *corev1alpha1.Release
 	version, since := "", time.Now()
-	if !p.world.Hub.Process().Running() {
+	if !p.hubRuns() {
 		p.say("# %s on %s: the hub is stopped\n", r.name, t.cluster)
 		return nil
 	}

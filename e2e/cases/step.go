@@ -129,7 +129,7 @@ func (c *Case) key(s *Step, key string, value *yaml.Node) error {
 	case "note":
 		s.Note, err = c.text(key, value)
 	case "values":
-		s.Values = encode(value)
+		s.Values = encode(asWritten(value))
 	case "expect":
 		s.Expect = statements(value)
 	case "tree":

@@ -50,6 +50,7 @@ type cube struct {
 func newCube(plane *harness.Plane) (*cube, error) {
 	config := plane.RESTConfig()
 	config.WarningHandler = rest.NoWarnings{} // all kinds are listed, old ones too
+	config.Timeout = listWait
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("client of %s: %w", plane.Name(), err)
@@ -75,7 +76,7 @@ func (q *cube) answers() error {
 // as gives a client that calls itself by a field manager's name.
 func (q *cube) as(manager string) (dynamic.Interface, error) {
 	config := q.plane.RESTConfig()
-	config.UserAgent = manager
+	config.UserAgent, config.Timeout = manager, listWait
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("client of %s: %w", manager, err)
@@ -107,21 +108,37 @@ func (q *cube) resource(client dynamic.Interface, gvk schema.GroupVersionKind, n
 
 // get reads an object; nil when there is none, or no such kind.
 func (q *cube) get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
-	resource, err := q.resource(q.dynamic, gvk, namespace)
-	if noSuchKind(err) {
-		return nil, nil //nolint:nilnil // that there is none is an answer
+	out, err := q.read(ctx, gvk, namespace, name)
+	if noSuchKind(err) || unserved(err) {
+		// A version may be served no more, or its definition be new: the object is read at
+		// the one that is.
+		q.mapper.Reset()
+		gvk.Version = ""
+		out, err = q.read(ctx, gvk, namespace, name)
 	}
-	if err != nil {
-		return nil, err
-	}
-	out, err := resource.Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	if noSuchKind(err) || apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // that there is none is an answer
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get %s %s/%s: %w", gvk.Kind, namespace, name, err)
 	}
 	return out, nil
+}
+
+func (q *cube) read(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
+	resource, err := q.resource(q.dynamic, gvk, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return resource.Get(ctx, name, metav1.GetOptions{}) //nolint:wrapcheck // told apart by the caller
+}
+
+// unserved says whether there is nothing at a path at all: a server that knows a kind
+// names the object that it does not find.
+func unserved(err error) bool {
+	var status apierrors.APIStatus
+	return apierrors.IsNotFound(err) && errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "" ||
+		apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse))
 }
 
 // join makes a Cluster in a namespace of the hub, installs an agent for it on the plane

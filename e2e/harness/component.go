@@ -34,6 +34,9 @@ rules:
 - level: Metadata
 `
 
+// EtcdSocket is where etcd of the plane listens, for what no API server does.
+func (p *Plane) EtcdSocket() string { return p.etcdSocket() }
+
 func (p *Plane) etcdSocket() string { return filepath.Join(p.sockets, "etcd.sock") }
 
 // program gives the command line of a component.
