@@ -179,7 +179,7 @@ func TestAThousandReleasesOfADeletedNamespaceDrainAndTheClusterIsTheLast(t *test
 	if testing.Short() {
 		t.Skip("a thousand Releases take some seconds")
 	}
-	s := newStageAlone(t, withHost)
+	s := newStageAlone(t, withHost, withStoppedClock)
 	s.reachable(true)
 	const count = 1000
 	var names []string

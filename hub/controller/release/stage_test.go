@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clientcache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "kumodo.io/convoy/api/core/v1alpha1"
@@ -34,12 +36,14 @@ import (
 // stage is a hub on a real API server, with its cache, report, deliver and
 // controllers; of it only source, render and gateway are played by the test.
 type stage struct {
-	t          *testing.T
-	server     *apiservertest.Server
-	git        *git
-	host       *namespaces   // nil: standalone
-	texts      release.Texts // nil: standalone
-	hubVersion string
+	t      *testing.T
+	server *apiservertest.Server
+	git    *git
+	host   *namespaces // nil: standalone
+	// clusterClock is that of the controller of Clusters, nil: a real one.
+	clusterClock clock.PassiveClock
+	texts        release.Texts // nil: standalone
+	hubVersion   string
 
 	// Of the running hub.
 	cache    *cache.Cache
@@ -103,6 +107,10 @@ func newStageAlone(t *testing.T, options ...func(*stage)) *stage {
 
 func withHost(s *stage) { s.host = &namespaces{} }
 
+// withStoppedClock is for what takes as long as it takes: no Cluster goes since it has
+// waited long enough for its Releases.
+func withStoppedClock(s *stage) { s.clusterClock = clocktesting.NewFakePassiveClock(time.Now()) }
+
 // start runs the hub's rooms; restart is stop and start.
 func (s *stage) start() {
 	s.t.Helper()
@@ -129,6 +137,7 @@ func (s *stage) start() {
 		Orders: s.orders, Graves: s.orders, Reporter: s.reporter, Store: storage.Releases,
 	}
 	clusterOptions := cluster.Options{Cache: s.cache, Store: storage.Clusters, Releases: storage.Releases, Reporter: s.reporter, Orders: s.orders}
+	clusterOptions.Clock = s.clusterClock
 	if s.host != nil {
 		options.Namespaces, clusterOptions.Namespaces = s.host, s.host
 	}
@@ -302,7 +311,10 @@ func (s *stage) applied(names ...string) {
 			s.t.Fatalf("there is no %s", name)
 		}
 		var order tunnel.Order
-		s.eventually("an order of "+name, func() bool { order, ok = s.orders.Ordered(r.UID); return ok })
+		s.eventually("the last order of "+name, func() bool {
+			order, ok = s.orders.Ordered(r.UID)
+			return ok && (r.Status.Order == nil || order.Sequence >= r.Status.Order.Sequence)
+		})
 		good := func(reason string) tunnel.Finding { return tunnel.Finding{Status: tunnel.True, Reason: reason} }
 		reports = append(reports, tunnel.Report{
 			Release: order.Release, Sequence: order.Sequence, Counter: order.Sequence, Settled: true, AppliedRef: order.Objects.Digest,
