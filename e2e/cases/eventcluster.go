@@ -22,8 +22,8 @@ const stateLabel = "convoy.kumodo.io/state"
 // apiServerRestarted stops and starts the API servers, several times if it is said.
 func (p *Player) apiServerRestarted(ctx context.Context, m []string) (string, error) {
 	times := max(1, slices.Index(counts, strings.ToLower(m[1])))
-	if strings.EqualFold(m[1], "twice") {
-		times = 2
+	if m[2] != "" {
+		times = 2 // twice
 	}
 	for range times {
 		if _, err := p.apiServerStopped(ctx, nil); err != nil {
@@ -33,7 +33,7 @@ func (p *Player) apiServerRestarted(ctx context.Context, m []string) (string, er
 			return "", err
 		}
 	}
-	return fmt.Sprintf("the API server of every cluster of the case was stopped and started, %d times", times), nil
+	return fmt.Sprintf("the API server of every cluster of the case was stopped and started, times: %d", times), nil
 }
 
 // compacted has etcd forget what was, and the API server what it has cached: a watch that
@@ -47,7 +47,7 @@ func (p *Player) compacted(ctx context.Context, _ []string) (string, error) {
 			return "", err
 		}
 	}
-	did, err := p.apiServerRestarted(ctx, []string{"", ""})
+	did, err := p.apiServerRestarted(ctx, []string{"", "", ""})
 	return "etcd of every cluster of the case was compacted to its newest revision; " + did, err
 }
 
