@@ -187,6 +187,19 @@ func (w *watch) run(ctx context.Context) {
 // ends it. It returns the version to go on from.
 func (w *watch) once(ctx context.Context, version string) (string, error) {
 	how := "resume"
+	if version != "" {
+		back, err := w.wentBack(ctx, version)
+		if errors.Is(err, errExpired) {
+			return "", err
+		}
+		if err != nil {
+			return version, err
+		}
+		if back {
+			w.rewind()
+			version = ""
+		}
+	}
 	if version == "" {
 		how = "list"
 		listed, err := w.list(ctx)
