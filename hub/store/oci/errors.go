@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote/errcode"
@@ -27,6 +28,15 @@ var (
 func notFound(err error) bool {
 	var answer *errcode.ErrorResponse
 	return errors.Is(err, errdef.ErrNotFound) || errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound
+}
+
+// unknown reports that the registry does not know what a manifest names.
+func unknown(err error) bool {
+	var answer *errcode.ErrorResponse
+	if !errors.As(err, &answer) {
+		return false
+	}
+	return slices.ContainsFunc(answer.Errors, func(one errcode.Error) bool { return one.Code == errcode.ErrorCodeManifestBlobUnknown })
 }
 
 // refused reports that the registry does not let anybody delete, or us.

@@ -17,6 +17,10 @@ const (
 	// refresh is how old a blob's manifest may be that is not written anew when the
 	// blob is put again. It is far below the time that an unused blob is kept.
 	refresh = time.Hour
+	// maxUnknown is how often a manifest is put whose blobs the registry does not know
+	// though they were put, unknownPause the first pause between; each is twice as long.
+	maxUnknown   = 5
+	unknownPause = 50 * time.Millisecond
 	// maxConnections to the registry.
 	maxConnections = 16
 	headerTimeout  = time.Minute

@@ -100,7 +100,20 @@ func (b *Backend) push(ctx context.Context, tag string, layer ocispec.Descriptor
 	if err != nil {
 		return ocispec.Descriptor{}, err
 	}
-	return descriptor, b.repository.PushReference(ctx, descriptor, bytes.NewReader(text), tag)
+	for attempt := 1; ; attempt++ {
+		err := b.repository.PushReference(ctx, descriptor, bytes.NewReader(text), tag)
+		if !unknown(err) || attempt == maxUnknown {
+			return descriptor, err
+		}
+		// While somebody else puts the same blob, a registry may not know it for a moment.
+		pause := time.NewTimer(unknownPause << (attempt - 1))
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return descriptor, errors.Join(context.Cause(ctx), err)
+		case <-pause.C:
+		}
+	}
 }
 
 // pushEmpty makes sure that the empty config is there, which each manifest names.
