@@ -97,6 +97,7 @@ func FuzzDocuments(f *testing.F) {
 			f.Add(data)
 		}
 	}
+	f.Add([]byte("kind: A\nblock: |\n  no end of line"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		objects, err := manifest.Parse("f.yaml", data)
 		documents, cutErr := manifest.Documents("f.yaml", data)
@@ -107,10 +108,12 @@ func FuzzDocuments(f *testing.F) {
 			t.Fatalf("it can be parsed, and not be cut: %v", cutErr)
 		}
 		var joined bytes.Buffer
-		for _, document := range documents {
+		for i, document := range documents {
+			if i > 0 {
+				joined.WriteString("\n")
+			}
 			joined.WriteString("---\n")
-			joined.Write(document.Text)
-			joined.WriteString("\n")
+			joined.Write(document.Text) // whether the last ends with a line's end may say something
 		}
 		again, err := manifest.Parse("f.yaml", joined.Bytes())
 		if err != nil {
