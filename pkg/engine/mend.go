@@ -42,6 +42,15 @@ func (c claim) takes(e managerEntry) bool {
 	return c.takeOver && clientSide(e, c.forced)
 }
 
+// stale is what the claim is for, of a live object, without what is left to others.
+func (c claim) stale(content, live map[string]any, t spared) *stale {
+	s := staleOf(content, live, c.named, c.takes, c.forced)
+	if len(s.fields) > 0 {
+		s.fields, _ = t.split(s.fields, live)
+	}
+	return s
+}
+
 // clientSideOf are the managers whose place we take.
 func clientSideOf(live map[string]any, c claim) sets.Set[string] {
 	names := sets.New[string]()
@@ -95,10 +104,7 @@ func undeclared(st metav1.Status) bool {
 // went that an apply would take away after a claim. It gives the object as it would be.
 // nil: there is nothing to claim, or it would not.
 func (r *release) wouldTake(ctx context.Context, res resource, id manifest.Identity, content, live map[string]any, c claim, t spared) (want map[string]any, s *stale, err error) {
-	s = staleOf(content, live, c.named, c.takes, c.forced)
-	if !t.none() && len(s.fields) > 0 {
-		s.fields, _ = t.split(s.fields, live)
-	}
+	s = c.stale(content, live, t)
 	if s.none() && !c.renew {
 		return nil, s, nil
 	}
@@ -255,10 +261,7 @@ func (r *release) stake(ctx context.Context, res resource, id manifest.Identity,
 	if metaText(live, "uid") != uid {
 		return "", apierrors.NewConflict(groupResource(&res), id.Name, errRaced)
 	}
-	s := staleOf(content, live, c.named, c.takes, c.forced)
-	if !t.none() && len(s.fields) > 0 {
-		s.fields, _ = t.split(s.fields, live)
-	}
+	s := c.stale(content, live, t)
 	object, ok := clone(live).(map[string]any)
 	if !ok {
 		return "", fmt.Errorf("%s is no object: %w", id, errRaced)
